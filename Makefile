@@ -8,7 +8,10 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 OUT := $(CURDIR)/build/module
 override OUT := $(abspath $(OUT))
 
-LAB := python3 -B tools/lab
+LAB := /usr/bin/python3 -B tools/lab
+# Debian's own, for which pytest is installed.
+PYTEST := PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m pytest $(if $(TESTS),-k '$(TESTS)')
+GUESTS := $(PYTEST) -n auto tests/mounts --plan
 
 # What `modinfo` and the log will say.
 ifndef RPCRDMA_VERSION
@@ -59,17 +62,59 @@ dkms-source:
 clean:
 	rm -rf build
 
-# The lab needs nothing but Python 3 to start; it installs the rest by itself.
+# What is needed to start; the rest is installed by itself.
+bench: CHARTS := matplotlib
 python3:
-	@command -v python3 >/dev/null || { apt-get update && \
-		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3; }
+	@/usr/bin/python3 -c 'import jinja2, pytest, xdist$(CHARTS:%=, %)' 2> /dev/null || { apt-get update && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3 python3-pytest python3-pytest-xdist \
+		python3-jinja2 $(CHARTS:%=python3-%); }
 
-LAB_TARGETS := try demo check check-host check-kunit check-mount check-tests mutants requester responder life memory \
-	storm matrix adapters kernels in-tree-check series check-series on-device soak setup bench deb check-deb \
-	check-tools
-.PHONY: $(LAB_TARGETS)
-$(LAB_TARGETS): python3
+LAB_TARGETS := try demo mutants series setup bench deb
+MOUNT_TARGETS := matrix adapters soak requester responder life memory storm
+TEST_TARGETS := check check-host check-kunit check-mount check-deb check-tools check-series check-tests in-tree-check kernels
+.PHONY: $(LAB_TARGETS) $(MOUNT_TARGETS) $(TEST_TARGETS) on-device
+$(LAB_TARGETS) $(MOUNT_TARGETS) $(TEST_TARGETS): python3
+
+$(LAB_TARGETS):
 	@$(LAB) $@
+
+$(MOUNT_TARGETS):
+	@$(GUESTS) $@
+
+SELFTESTS := $(wildcard tools/*/selftests)
+
+check:
+	@$(PYTEST) -n auto -m 'not long' $(SELFTESTS) tests/host tests/kunit tests/mounts
+
+check-host:
+	@$(PYTEST) -n auto $(SELFTESTS) tests/host
+
+check-kunit:
+	@$(PYTEST) tests/kunit
+
+check-mount:
+	@$(GUESTS) check -m 'not long'
+
+check-deb:
+	@$(PYTEST) tests/packages
+
+check-tools:
+	@$(PYTEST) tests/tools
+
+check-series:
+	@$(PYTEST) tests/series
+
+check-tests:
+	@$(PYTEST) tests/defects
+
+in-tree-check:
+	@$(PYTEST) tests/in-tree
+
+kernels:
+	@$(PYTEST) tests/kernels
+
+on-device:
+	@tools/on-device/rpcrdma_on_device.py --report build/on-device.txt $(CLIENT) $(SERVER) $(MOUNT) $(EXPORT)
 
 help:
 	@echo 'Building:'
@@ -84,14 +129,13 @@ help:
 	@echo 'Seeing it work and testing it (root, Debian 12 or 13, x86-64, git and make; the rest is installed):'
 	@echo '  make demo        mount a server over RDMA between two virtual machines, our module at both ends'
 	@echo '                   CLIENT=c or SERVER=c puts the in-tree module there'
-	@echo '  make check       what every change has to pass; the last line is "N passed, N failed". Its parts are:'
+	@echo '  make check       what every change has to pass; pytest counts in the last line. Its parts are:'
 	@echo '  make check-host  the tests that need no virtual machine (clippy needs the debugging kernel, though)'
 	@echo '  make check-kunit the KUnit suites, on a debugging kernel'
 	@echo '  make check-mount mounts between two virtual machines'
 	@echo
 	@echo 'Further tests, of which none is a part of check as a whole:'
-	@echo '  make matrix      the full list of mount tests in every combination of devices, versions and modules'
-	@echo '                   (hours); CELLS= takes the name of one, a pattern, or a part of names'
+	@echo '  make matrix      the full list of mount tests in every combination of devices, versions and modules (hours)'
 	@echo '  make check-deb   the packages of make deb on machines of Debian: installed, upgraded, removed, each time started again;'
 	@echo '                   DKMS, with another kernel and with Secure Boot, too'
 	@echo '  make check-tools mountstats, nfsstat, perf, PCP and others with this module and with the in-tree one, and drgn; writes'
@@ -128,8 +172,8 @@ help:
 	@echo 'OUT=dir puts the objects there, RUSTC= and LLVM= are handed to the kernel build.'
 	@echo 'VERSION=1|2 is that of RPC-over-RDMA (try, adapters, life, memory, storm).'
 	@echo 'DEVICE= is rxe (software RoCE), siw (software iWARP), or a name of Documentation/testing.rst, "Adapters".'
-	@echo 'Options for the tests: TESTS= takes a part of their names, and runs those alone (check-mount, matrix, requester,'
-	@echo 'responder, life, memory, storm).'
+	@echo 'Options for the tests: TESTS= is what -k of pytest takes, a part of a name or several with "and", "or" and "not";'
+	@echo 'CELLS= is the name of a cell, a pattern, or a part of names: make matrix CELLS="siw-*krb5p*" TESTS=small_files.'
 	@echo 'Options for the machines: ACCEL=kvm|tcg instead of the probe; ARCH=arm64 for emulated ones of that architecture'
 	@echo '(try, check-kunit, requester, responder).'
 	@echo 'The cache is in $${XDG_CACHE_HOME:-~/.cache}/rpcrdma; it can be removed when no run is under way.'

@@ -1,32 +1,17 @@
-"""Test machines for rpcrdma.ko. The Makefile's targets are the usual way in; see `make help`."""
+"""Machines and tools for rpcrdma.ko beside its tests. The Makefile's targets are the usual way in; see `make help`."""
 
 import argparse
-import functools
 import sys
-import time
 from collections.abc import Callable
 
-import adapters
-import defects
 import demo
-import every_kernel
-import host
-import in_tree
-import installation
-import kunits
-import matrix
-import mounts
 import mutants
-import on_device
 import packages
 import progress
-import single
 import try_mount
 from bench import command as bench
-from guests import image, kernels, module, roots
+from guests import image, kernels, module
 from guests.arch import AMD64, ARM64
-from observers import command as observers
-from results import Results
 from series import command as series
 
 
@@ -36,29 +21,10 @@ def main() -> int:
     plain: dict[str, tuple[Callable[[], int], str]] = {
         "setup": (setup, "fill the cache without running a test"),
         "deb": (packages.run, "Debian packages"),
-        "check-deb": (installation.check, "the packages on a machine"),
-        "check-tools": (observers.run, "the tools that people run, beside the in-tree module"),
         "try": (try_mount.run, "the shortest way to a mount"),
         "demo": (demo.run, "a mount over RDMA, shown from the build to rmmod"),
-        "check": (check, "all tests"),
-        "check-host": (host.run, "the tests that need no guest"),
-        "check-kunit": (kunits.run, "the KUnit suites"),
-        "check-mount": (mounts.run, "mounts between two guests"),
-        "in-tree-check": (in_tree.run, "the module inside a kernel's tree"),
-        "kernels": (every_kernel.run, "the module on every kernel of Debian's archive, and on plain ones"),
         "series": (series.run, "the module as patches for a kernel's tree"),
-        "check-series": (series.check, "that each patch applies and builds"),
-        "matrix": (matrix.run, "every test of the mounts in every cell"),
-        "requester": (single.run_requester, "the raw requester against one server"),
-        "responder": (single.run_responder, "the client against a server that breaks the protocol"),
-        "life": (single.run_life, "connections, listeners and devices that come and go"),
-        "memory": (single.run_memory, "a client whose memory is short"),
-        "storm": (single.run_storm, "everything at once, while everything is broken"),
-        "adapters": (adapters.run, "that all is well within the limits of adapters"),
-        "on-device": (on_device.run, "a mount between two real machines, over ssh"),
-        "soak": (mounts.soak, "the hard part of the mounts again and again"),
         "bench": (bench.run, "what the module costs beside the in-tree one"),
-        "check-tests": (defects.run, "that planted defects are found"),
         "mutants": (mutants.run, "that mistakes in the protocol crate and the state machines are found"),
     }
     for name, (function, text) in plain.items():
@@ -87,31 +53,6 @@ def setup() -> int:
     # The module is built for it in any case.
     kernels.stock(ARM64)
     return 0
-
-
-def check() -> int:
-    """All parts; one that cannot even begin is one failed test."""
-    began = time.monotonic()
-    # Without these nothing can run, and each part would try to make them anew.
-    roots.tool_root()
-    kernels.debug()
-    results = Results()
-    _part("host", host.check, results)
-    # Fuzzing has the processor that the guest leaves.
-    results.side_by_side(functools.partial(_part, "kunit", kunits.check), "fuzz", functools.partial(_part, "fuzz", host.fuzz))
-    _part("mount", mounts.check, results)
-    progress.line(f"all tests took {progress.duration(time.monotonic() - began)}")
-    return results.finish()
-
-
-def _part(name: str, check: Callable[[Results], None], results: Results) -> None:
-    try:
-        check(results)
-    except progress.Failure as failure:
-        failure.tell_log()
-        results.fail(f"{name}: could not run", failure.what)
-    except OSError as error:
-        results.fail(f"{name}: could not run", str(error))
 
 
 def build_module(options: argparse.Namespace) -> int:

@@ -46,6 +46,16 @@ def lock(name: str, why: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def shared(name: str) -> Iterator[None]:
+    """Hold a lock that others may hold so at the same time."""
+    path = directory() / "locks" / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+
+
 def entry(name: str, recipe: str, make: Callable[[Path], None]) -> Path:
     """The entry `name` made by `make` from `recipe`; a change of the recipe is a new entry.
 

@@ -1,11 +1,16 @@
 """`make demo`: a mount over RDMA, shown from the build to rmmod."""
 
+import sys
+
 import progress
+import repository
 import settings
 from guests import devices, kernels, module
 from guests.machine import Build
 from guests.pair import IN_TREE, OURS, End, Pair, Setup, alone, running
-from judges import statistics_line
+
+sys.path.append(str(repository.ROOT / "tools/on-device"))
+import statistics_line  # noqa: E402
 
 WHOSE = {OURS: "our", IN_TREE: "the in-tree"}
 MOUNT = "mount -t nfs -o vers=4.2,proto=rdma,port=20049 192.0.2.1:/ /mnt"

@@ -1,20 +1,23 @@
-"""`make check-kunit`: the KUnit suites of our module, on the debug kernel."""
+"""The KUnit suites of our module, in a guest."""
 
 import json
 import re
 import shutil
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import progress
 import repository
-from guests import accel, arch, kernels, module, pair, roots
+from guests import accel, module, roots
 from guests.kernels import Kernel
 from guests.machine import SERVER, Build, Machine
 from judges import messages
 from judges.messages import Expected
-from results import Results
 
 SUITE_SECONDS = 600
+# Where the source has one.
+SUITE = re.compile(r"#\[kunit_tests\((\w+)\)\]")
 KTAP = re.compile(r"\s*(KTAP version|\d+\.\.\d+|ok \d|not ok \d|#).*")
 # Inserting a module with suites in it says so.
 TAINT = re.compile(r"rpcrdma: loading (out-of-tree|test) module.*|.*taints kernel.*")
@@ -22,83 +25,62 @@ LOST = Expected(10, re.compile(r"rpcrdma: connection to \S+ lost: .*"), "the sui
 GIVEN_UP = Expected(2, re.compile(r"rpcrdma: \d connections given up: .*"), "the suite rpcrdma_backlog has nobody take them")
 
 
-def run() -> int:
-    """All suites, and the last line."""
-    results = Results()
-    check(results)
-    return results.finish()
+def suites() -> list[str]:
+    """The names of those that there are."""
+    return sorted(name for directory in ("rust", "kunit") for path in (repository.ROOT / directory).rglob("*.rs")
+                  for name in SUITE.findall(path.read_text()))
 
 
-def check(results: Results) -> None:
-    """All of them on the debug kernel."""
-    on(kernels.debug(arch.chosen()), results)
-
-
-def on(kernel: Kernel, results: Results, build: Build = Build()) -> None:
-    """Insert the module with its suites, which runs them, and judge what the kernel said."""
-    built = module.build(kernel, module.KUNIT)
+def run(kernel: Kernel, build: Build = Build()) -> Path:
+    """Insert the module with its suites, which runs them; what the kernel said, as a file."""
+    built = module.build(kernel, module.KUNIT).read_bytes()
     directory = repository.BUILD / "run/kunit"
-    with pair.alone():
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        with progress.step(f"running the KUnit suites on the {kernel.name} kernel (console in {directory})"):
-            log = _in_guest(kernel, build, built, directory, results)
-    if log is not None:
-        _count(kernel, log, results)
-
-
-def _in_guest(kernel: Kernel, build: Build, built: Path, directory: Path, results: Results) -> Path | None:
-    """What the kernel said from the insertion on, as a file; None if the module could not be inserted."""
-    machine = Machine(SERVER, kernel, accel.choose(kernel), directory, build)
-    try:
-        machine.offer_module("ours", built.read_bytes())
-        machine.ready()
-        before = len(machine.log())
-
-        def insert() -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    with progress.step(f"running the KUnit suites on the {kernel.name} kernel (console in {directory})"):
+        machine = Machine(SERVER, kernel, accel.choose(kernel), directory, build)
+        try:
+            machine.offer_module("ours", built)
+            machine.ready()
+            before = len(machine.log())
             machine.must("/lab/insert-module ours", SUITE_SECONDS)
             machine.must("grep -q O /sys/module/rpcrdma/taint")
             machine.must("rmmod rpcrdma")
-
-        whole = results.test("kunit: the module with its suites goes in and out", insert)
-        lines = machine.log()[before:] if whole else []
-    finally:
-        machine.stop()
-    if not whole:
-        return None
+            lines = machine.log()[before:]
+        finally:
+            machine.stop()
     log = directory / "dmesg"
     log.write_text("\n".join(lines) + "\n")
-    others = [line for line in lines if not KTAP.fullmatch(line) and not TAINT.fullmatch(line)]
-
-    def quiet() -> None:
-        wrong = messages.unexpected(others, [LOST, GIVEN_UP, *messages.read_expected()])
-        if wrong:
-            raise progress.Failure(f"{len(wrong)} unexpected kernel messages, such as: {wrong[0]}", log=log)
-
-    results.test("kunit: nothing else in the kernel log", quiet)
     return log
 
 
-def _count(kernel: Kernel, log: Path, results: Results) -> None:
-    """Let the kernel's own parser read the results; a skipped case has not passed."""
+def must_be_quiet(log: Path) -> None:
+    """Fail if the kernel said anything that is neither a result nor expected."""
+    others = [line for line in log.read_text().splitlines() if not KTAP.fullmatch(line) and not TAINT.fullmatch(line)]
+    if wrong := messages.unexpected(others, [LOST, GIVEN_UP, *messages.read_expected()]):
+        raise progress.Failure(f"{len(wrong)} unexpected kernel messages, such as: {wrong[0]}", log=log)
+
+
+def results(kernel: Kernel, log: Path) -> dict[str, dict[str, str]]:
+    """How the cases of each suite ended, as the kernel's own parser reads it."""
     report = log.with_name("kunit.json")
-    output = log.with_name("kunit.log")
     argv = ["python3", "-B", "tools/testing/kunit/kunit.py", "parse", f"--json={report}", str(log)]
     # The parser's status says only that a case failed.
-    roots.tool_root().run(["sh", "-c", '"$@" || true', "sh", *argv], output, "kunit.py", directory=kernel.kdir)
-    cases = list(_cases(json.loads(report.read_text()), ""))
-    if not cases:
-        results.fail("kunit: suites", f"no test case in the kernel log {log}")
-    for name, status in cases:
-        if status == "PASS":
-            results.ok(f"kunit: {name}")
-        else:
-            results.fail(f"kunit: {name}", f"{status}; see {output}")
+    roots.tool_root().run(["sh", "-c", '"$@" || true', "sh", *argv], parsed(log), "kunit.py", directory=kernel.kdir)
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for suite, case, status in _cases(json.loads(report.read_text())):
+        found[suite][case] = status
+    return found
 
 
-def _cases(group: dict, path: str):
-    """Every case below a group of the report, with its path and status."""
+def parsed(log: Path) -> Path:
+    """What the parser prints for people."""
+    return log.with_name("kunit.log")
+
+
+def _cases(group: dict) -> Iterator[tuple[str, str, str]]:
+    """Every case below a group of the report: its suite, its name, how it ended."""
     for case in group.get("test_cases", []):
-        yield f"{path}{case['name']}", case["status"]
+        yield group["name"], case["name"], case["status"]
     for below in group.get("sub_groups", []):
-        yield from _cases(below, f"{path}{below['name']}.")
+        yield from _cases(below)

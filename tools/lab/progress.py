@@ -7,9 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 HEARTBEAT_SECONDS = 20
 _THREAD = threading.local()
+_ELSEWHERE: TextIO | None = None
 
 
 class Failure(Exception):
@@ -21,18 +23,18 @@ class Failure(Exception):
         self.todo = todo
         self.log = log
 
-    def tell(self) -> None:
-        line(f"FAILED: {self.what}")
-        self.tell_log()
-
-    def tell_log(self) -> None:
-        """The rest of the message: the end of the log, and the remedy."""
+    def __str__(self) -> str:
+        """What happened, the end of the log, and the remedy."""
+        lines = [self.what]
         if self.log is not None:
-            line(f"  log: {self.log}")
-            for text in last_lines(self.log, 15):
-                line(f"  | {text}")
+            lines += [f"  log: {self.log}", *(f"  | {text}" for text in last_lines(self.log, 15))]
         if self.todo:
-            line(f"  what to do: {self.todo}")
+            lines.append(f"  what to do: {self.todo}")
+        return "\n".join(lines)
+
+    def tell(self) -> None:
+        for text in f"FAILED: {self}".splitlines():
+            line(text)
 
 
 class TimedOut(Failure):
@@ -41,8 +43,15 @@ class TimedOut(Failure):
 
 def line(text: str) -> None:
     """Print one line at once, also into a pipe."""
-    sys.stdout.write(f"{_speaker()}{text}\n")
-    sys.stdout.flush()
+    stream = _ELSEWHERE or sys.stdout
+    stream.write(f"{_speaker()}{text}\n")
+    stream.flush()
+
+
+def speak_to(stream: TextIO) -> None:
+    """Have all lines go elsewhere than to the standard output."""
+    global _ELSEWHERE
+    _ELSEWHERE = stream
 
 
 def speak_as(name: str) -> None:
@@ -78,26 +87,34 @@ def step(title: str, log: Path | None = None) -> Iterator[None]:
     """Announce a step, show the log's last line while it runs long, and say how long it took."""
     line(f"{title} ...")
     began = time.monotonic()
-    done, speaker = threading.Event(), _speaker()
-
-    def heartbeat() -> None:
-        _THREAD.speaker = speaker
-        while not done.wait(HEARTBEAT_SECONDS):
-            last = last_lines(log, 1) if log else []
-            line(f"  {duration(time.monotonic() - began)}: {last[0][:100] if last else 'still working'}")
-
-    thread = threading.Thread(target=heartbeat, daemon=True)
-    thread.start()
     try:
-        yield
+        with heartbeat("", log):
+            yield
     except BaseException as error:
         verdict = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
         line(f"{title}: {verdict} after {duration(time.monotonic() - began)}")
         raise
+    line(f"{title}: {duration(time.monotonic() - began)}")
+
+
+@contextlib.contextmanager
+def heartbeat(title: str, log: Path | None = None) -> Iterator[None]:
+    """Now and then say how long a block has gone on, with the log's last line."""
+    began, done, speaker = time.monotonic(), threading.Event(), _speaker()
+
+    def beat() -> None:
+        _THREAD.speaker = speaker
+        while not done.wait(HEARTBEAT_SECONDS):
+            last = last_lines(log, 1) if log else []
+            line(f"  {duration(time.monotonic() - began)}: {last[0][:100] if last else title or 'still working'}")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
     finally:
         done.set()
         thread.join()
-    line(f"{title}: {duration(time.monotonic() - began)}")
 
 
 @contextlib.contextmanager

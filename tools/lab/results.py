@@ -1,6 +1,5 @@
-"""Counting tests: what passed, what failed and why, and the last line."""
+"""Counting what a command judges by itself: what passed, what failed and why, and the last line."""
 
-import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -28,26 +27,6 @@ class Results:
         self.passed += others.passed
         self._failed += others._failed
 
-    def side_by_side(self, first: Callable[["Results"], None], name: str, second: Callable[["Results"], None]) -> None:
-        """Count what comes out of two parts, of which the second speaks under this name."""
-        beside, mistakes = Results(), list[BaseException]()
-
-        def run_beside() -> None:
-            progress.speak_as(name)
-            try:
-                second(beside)
-            except BaseException as mistake:  # noqa: BLE001
-                mistakes.append(mistake)
-
-        # An interrupted run does not wait for it.
-        thread = threading.Thread(target=run_beside, daemon=True)
-        thread.start()
-        first(self)
-        thread.join()
-        self.include(beside)
-        if mistakes:
-            raise mistakes[0]
-
     def ok(self, name: str, note: str = "") -> None:
         self.passed += 1
         progress.line(f"ok      {name}{f' ({note})' if note else ''}")
@@ -62,8 +41,7 @@ class Results:
         try:
             function()
         except progress.Failure as failure:
-            self.fail(name, failure.what)
-            failure.tell_log()
+            self.fail(name, str(failure))
             return False
         except Exception as error:  # noqa: BLE001
             self.fail(name, f"{type(error).__name__}: {error}")

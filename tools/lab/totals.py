@@ -28,10 +28,21 @@ class Totals:
         with self._lock:
             self._counts[kind] += count
 
-    def tell(self) -> None:
-        """Print all of them."""
+    def counts(self) -> dict[str, int]:
+        """All of them, for another process."""
         with self._lock:
-            progress.line("in all: " + ", ".join(f"{self._counts[kind]} {kind}" for kind in Kind))
+            return {str(kind): count for kind, count in self._counts.items()}
+
+    def include(self, counts: dict[str, int]) -> None:
+        """Add those of another process."""
+        for kind, count in counts.items():
+            self.add(Kind(kind), count)
+
+    def tell(self) -> None:
+        """Print all of them, if anything was done."""
+        with self._lock:
+            if self._counts.total():
+                progress.line("in all: " + ", ".join(f"{self._counts[kind]} {kind}" for kind in Kind))
 
 
 # Of this run.

@@ -1,11 +1,11 @@
-"""One cell of the tests: two guests, one RDMA device, one NFS version, one module at each end; and what a test is."""
+"""One cell of the tests: two guests, one RDMA device, one NFS version, one module at each end."""
 
 import contextlib
 import functools
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from guests.machine import CLIENT, SERVER, Machine
 from guests.monitor import Monitor
 from guests.pair import SAY_TAINT, Pair
 from judges import referee
-from judges.messages import Expected
 from totals import TOTALS, Kind
 
 # The program of the guests that makes the files knows what is in them.
@@ -293,13 +292,3 @@ def count_transports(said: str) -> None:
 def checksum(name: str) -> str:
     """The SHA-256 sum of a test file, which follows from its name."""
     return hashlib.sha256(files.content(name, files.size_of(name))).hexdigest()
-
-
-@dataclass(frozen=True)
-class Test:
-    """One named test."""
-
-    name: str
-    function: Callable[[Cell], None]
-    # Kernel messages that it provokes.
-    provokes: tuple[Expected, ...] = ()

@@ -14,10 +14,10 @@ from guests.kernels import JOBS, Kernel
 
 
 # What is built otherwise, and the option of the Kbuild file for it.
-KUNIT, NEAR_WRAP = "kunit", "near-wrap"
+KUNIT, NEAR_WRAP, ANEW = "kunit", "near-wrap", "anew"
 # Messages of version 2 that the last of these counts before the first: xdr/src/v2/credits.rs says so.
 COUNTED_BEFORE = 0xffffffff - 100
-OPTIONS = {"": [], KUNIT: ["RPCRDMA_KUNIT=1"], NEAR_WRAP: ["RPCRDMA_NEAR_WRAP=1"]}
+OPTIONS: dict[str, list[str]] = {"": [], ANEW: [], KUNIT: ["RPCRDMA_KUNIT=1"], NEAR_WRAP: ["RPCRDMA_NEAR_WRAP=1"]}
 
 
 @functools.cache

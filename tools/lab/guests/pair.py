@@ -22,10 +22,14 @@ from guests.monitor import Monitor
 from judges.messages import Expected, KernelLog
 
 LINK_SECONDS = 20
+# What whoever has guests holds.
+GUESTS = "guests"
 # What a guest that is held has sent is with the other by then, if that gets its time.
 SENT_SECONDS = 3
 # A guest's clock that differs by more from the host's has not gone wrong by a slow answer alone.
 STRAYED_SECONDS = 5
+# Messages of kernels that a failure repeats.
+MOST_TOLD = 10
 # Who refuses a connection is there.
 REACHED = (f"for try in $(seq {LINK_SECONDS}); do python3 -c 'import socket; "
            f"socket.create_connection((\"{CLIENT.address4}\", 9), 1)' 2>&1 | grep -q refused && break; "
@@ -241,20 +245,20 @@ class Pair:
         """The same for one guest, from what it said to SAY_TAINT."""
         prove(name, self.modules[name], said)
 
-    def tell_troubles(self, provoked: Sequence[Expected] = ()) -> int:
-        """Print what the kernels said since the last call that they should not have said; how many lines it was."""
+    def troubles(self, provoked: Sequence[Expected] = ()) -> list[str]:
+        """What the kernels said since the last call that they should not have said, also printed."""
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda log: log.check(provoked), self._logs.values())
-        troubles = [f"{name}: {line}" for name, lines in zip(self._logs, found) for line in lines]
+        troubles = [f"unexpected kernel message: {name}: {line}" for name, lines in zip(self._logs, found) for line in lines]
         for trouble in troubles:
-            progress.line(f"  unexpected kernel message: {trouble}")
-        return len(troubles)
+            progress.line(f"  {trouble}")
+        return troubles
 
     def must_be_quiet(self, provoked: Sequence[Expected] = ()) -> None:
         """Fail if there were such lines."""
-        count = self.tell_troubles(provoked)
-        if count:
-            raise progress.Failure(f"{count} unexpected kernel messages", log=self.client.console)
+        if troubles := self.troubles(provoked):
+            more = [f"and {len(troubles) - MOST_TOLD} more"] if len(troubles) > MOST_TOLD else []
+            raise progress.Failure("\n".join([*troubles[:MOST_TOLD], *more]), log=self.client.console)
 
     def strayed(self) -> str:
         """What is to be said of clocks that have not gone as the host's has: a test that waits has waited for something
@@ -307,14 +311,15 @@ def prove(name: str, whose: str | None, said: str) -> None:
 @contextlib.contextmanager
 def running(setup: Setup) -> Iterator[Pair]:
     """Two guests for the length of a block."""
-    run = fresh_directory(setup.name)
-    with progress.step(f"starting two guests (server {setup.server.kernel.name}, "
-                  f"client {setup.client.kernel.name}; consoles in {run})"):
-        pair = Pair(setup, run)
-    try:
-        yield pair
-    finally:
-        pair.stop()
+    with cache.shared(GUESTS):
+        run = fresh_directory(setup.name)
+        with progress.step(f"starting two guests (server {setup.server.kernel.name}, "
+                           f"client {setup.client.kernel.name}; consoles in {run})"):
+            pair = Pair(setup, run)
+        try:
+            yield pair
+        finally:
+            pair.stop()
 
 
 def fresh_directory(name: str) -> Path:
@@ -329,6 +334,11 @@ def fresh_directory(name: str) -> Path:
     return run
 
 
-def alone() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
     """Only one run has guests at a time."""
-    return cache.lock("machines", "has guests running")
+    with cache.lock("machines", "has guests running"):
+        # Those of a run that was killed may live on for a moment.
+        with cache.lock(GUESTS, "has guests left"):
+            pass
+        yield

@@ -185,12 +185,13 @@ def _require_root_user() -> None:
 
 def _host_package(name: str) -> None:
     """Install a package of the host that is missing; its program has the package's name."""
-    if shutil.which(name):
-        return
-    log = cache.logs() / "host-packages.log"
-    with progress.step(f"installing {name}", log), log.open("wb") as output:
-        for argv in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", name]):
-            status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-                                    env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, check=False).returncode
-            if status != 0:
-                raise progress.Failure(f"{' '.join(argv)} failed", f"install the package {name} by hand", log)
+    with cache.lock("host-packages", "installs packages of the host"):
+        if shutil.which(name):
+            return
+        log = cache.logs() / "host-packages.log"
+        with progress.step(f"installing {name}", log), log.open("wb") as output:
+            for argv in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", name]):
+                status = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+                                        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, check=False).returncode
+                if status != 0:
+                    raise progress.Failure(f"{' '.join(argv)} failed", f"install the package {name} by hand", log)

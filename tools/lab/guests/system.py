@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cache
 import progress
-from guests import accel, kernels, pair, roots, secure_boot, tsc
+from guests import accel, kernels, roots, secure_boot, tsc
 from guests.agent import Agent, Result
 from guests.arch import AMD64
 from guests.clock import Clock, waits_of_child
@@ -63,7 +63,7 @@ grace-time=10
 lease-time=10
 E
 echo '/srv *(rw,no_root_squash,insecure,fsid=0,no_subtree_check)' > /etc/exports && chmod 777 /srv &&
-echo '192.0.2.1:/ /mnt nfs vers=4.2,proto=rdma,_netdev,x-systemd.requires=nfs-server.service 0 0' >> /etc/fstab"""
+echo '192.0.2.1:/ /mnt nfs vers=4.2,proto=rdma,_netdev,x-systemd.automount,x-systemd.requires=nfs-server.service 0 0' >> /etc/fstab"""
 
 
 @dataclass(frozen=True)
@@ -108,12 +108,11 @@ def from_root(directory: Path, base: roots.Root) -> Iterator["System"]:
 
 @contextlib.contextmanager
 def _running(directory: Path, base: roots.Root) -> Iterator["System"]:
-    with pair.alone():
-        machine = System(directory, base)
-        try:
-            yield machine
-        finally:
-            machine.stop()
+    machine = System(directory, base)
+    try:
+        yield machine
+    finally:
+        machine.stop()
 
 
 def _make_disk(base: roots.Root, image: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+import kunits
 import progress
 import repository
 
@@ -17,7 +18,8 @@ DIRECTORY = re.compile(r"^  (\S+/) ", re.M)
 LISTED = re.compile(r"^    (\S+\.rs) ", re.M)
 # A KUnit suite, as the table of testing.rst has it and as the source has it.
 ROW = re.compile(r"^``(rpcrdma_\w+)``  ", re.M)
-SUITE = re.compile(r"#\[kunit_tests\((\w+)\)\]")
+# A test in Python, or a file of such, as documents have it.
+TEST = re.compile(r"\btest_\w+\b")
 # What design.rst says in code's words: names, and a type's own `Type.field` or `Type::function()`.
 LITERAL = re.compile(r"``([^`\n]+)``")
 NAME = re.compile(r"\b[A-Za-z_]\w{3,}")
@@ -30,7 +32,8 @@ def check() -> None:
     """Fail if a document names a file that is not there, or something that is not in it."""
     design = (DOCUMENTATION / "design.rst").read_text()
     tables = "".join((DOCUMENTATION / name).read_text() for name in ("conformance.rst", "version-2.rst"))
-    wrong = [*conformance(tables), *layout(design), *names(design, _sources()), *suites((DOCUMENTATION / "testing.rst").read_text())]
+    testing = (DOCUMENTATION / "testing.rst").read_text()
+    wrong = [*conformance(tables), *layout(design), *names(design, _sources()), *suites(testing), *tests(tables + testing)]
     if wrong:
         raise progress.Failure(f"{len(wrong)} in all: " + "; ".join(wrong[:20]), "the source has moved on: correct the documents")
 
@@ -56,10 +59,16 @@ def layout(text: str) -> Iterator[str]:
 
 def suites(text: str) -> Iterator[str]:
     """KUnit suites that the table has and the source has not, and the other way round."""
-    there = {name for directory in ("rust", "kunit") for path in (repository.ROOT / directory).rglob("*.rs")
-             for name in SUITE.findall(path.read_text())}
+    there = kunits.suites()
     yield from (f"there is no suite {name}" for name in ROW.findall(text) if name not in there)
-    yield from (f"testing.rst does not say what the suite {name} protects" for name in sorted(there) if f"``{name}``" not in text)
+    yield from (f"testing.rst does not say what the suite {name} protects" for name in there if f"``{name}``" not in text)
+
+
+def tests(text: str) -> Iterator[str]:
+    """Tests in Python that there are not."""
+    paths = list(repository.TESTS.rglob("test_*.py"))
+    there = {path.stem for path in paths}.union(*(re.findall(r"^def (test_\w+)", path.read_text(), re.M) for path in paths))
+    yield from (f"there is no {name}" for name in sorted(set(TEST.findall(text)) - there))
 
 
 def names(text: str, sources: Mapping[str, str]) -> Iterator[str]:

@@ -8,12 +8,13 @@ import repository
 from guests import kernels, module, pair, system
 from guests.pair import OURS
 from guests.system import SERVES_ITSELF, Installed, System
-from observers import status
 
+STATUS_DIRECTORY = repository.ROOT / "tools/status"
 INSTALLED = Installed("observers", (
     "bpftrace", "curl", "e2fsprogs", "linux-perf/trixie-backports", "pcp", "prometheus", "prometheus-node-exporter",
     "python3-drgn", "trace-cmd"))
 RUN = repository.BUILD / "run/observers"
+FILES = ("rpcrdma_status.py", "rpcrdma-alerts.yml", "selftests/alerts.yml")
 SCRIPT = repository.ROOT / "tools/drgn/rpcrdma.py"
 INSERT = "install -D /lab/rpcrdma.ko /lib/modules/$(uname -r)/updates/rpcrdma.ko && depmod"
 # What our client asks by itself would be counted, too.
@@ -51,7 +52,7 @@ def machine(whose: str) -> Iterator[System]:
     shutil.rmtree(directory, ignore_errors=True)
     ours = module.build(kernels.stock())
     with system.just_installed(directory, INSTALLED) as made:
-        made.offer(ours, SCRIPT, *status.FILES)
+        made.offer(ours, SCRIPT, *(STATUS_DIRECTORY / name for name in FILES))
         if whose == OURS:
             made.must(INSERT)
         for command in (QUIET, EXPORT, SERVES_ITSELF, LEASE, EXPORTERS, LOAD, MOUNT):

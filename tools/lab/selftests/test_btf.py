@@ -2,8 +2,9 @@
 
 import struct
 import subprocess
-import tempfile
-import unittest
+from pathlib import Path
+
+import pytest
 
 import repository
 
@@ -11,21 +12,11 @@ TYPES, STRINGS = b"what the types are", b"\0how they are called\0"
 BLOB = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(TYPES), len(TYPES), len(STRINGS)) + TYPES + STRINGS
 
 
-class Types(unittest.TestCase):
-    def found(self, image: bytes) -> bytes | None:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(image)
-            file.flush()
-            done = subprocess.run(["python3", "-B", repository.ROOT / "tools/kernel-types", file.name], capture_output=True, check=False)
-        return None if done.returncode else done.stdout
-
-    def test_between_other_things(self) -> None:
-        # The magic number alone is no header.
-        self.assertEqual(self.found(b"\x9f\xeb\x01 code" + BLOB + b"data"), BLOB)
-
-    def test_none(self) -> None:
-        self.assertIsNone(self.found(b"\x9f\xeb\x01 code"))
-
-
-if __name__ == "__main__":
-    unittest.main()
+# The magic number alone is no header.
+@pytest.mark.parametrize(("image", "found"), [(b"\x9f\xeb\x01 code" + BLOB + b"data", BLOB), (b"\x9f\xeb\x01 code", None)],
+                         ids=["between other things", "none"])
+def test_types(image: bytes, found: bytes | None, tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(image)
+    command: list[str | Path] = ["python3", "-B", repository.ROOT / "tools/kernel-types", tmp_path / "image"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert (None if done.returncode else done.stdout) == found

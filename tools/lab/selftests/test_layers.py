@@ -1,6 +1,6 @@
 """Tests of what judges the arrows between the module's files."""
 
-import unittest
+import pytest
 
 from judges import layers
 from judges.layers import Source
@@ -21,37 +21,36 @@ def faults(*more: Source) -> list[str]:
     return [*layers.upward(arrows), *layers.circles(arrows)]
 
 
-class Arrows(unittest.TestCase):
-    def test_through_those_that_pass_on(self) -> None:
-        arrows = layers.arrows_of(DOWN)
-        self.assertEqual(arrows["client", "call"], {("kapi", "ib", "mr"), ("kapi", "ib", "ring"), ("xdr",)})
-        self.assertEqual(arrows["client", "mount"], {("client", "call"), ("transport",)})
-        self.assertEqual(arrows["kapi", "ib", "ring"], {("kapi", "ib", "mr"), ("kapi", "bindings")})
-        self.assertEqual(arrows["transport",], {("kapi", "ib", "mr"), ("kapi", "bindings")})
-
-    def test_down(self) -> None:
-        self.assertEqual(faults(), [])
-
-    def test_up(self) -> None:
-        for use in ("use crate::transport::Credits;", "use super::super::super::transport::{self};", "fn f() { crate::transport::f() }"):
-            self.assertEqual(faults(Source(("kapi", "ib", "cq"), use)), ["kapi/ib/cq uses transport"], use)
-
-    def test_strangers(self) -> None:
-        self.assertEqual(faults(Source(("kapi", "ib", "cq"), "use xdr::Role;")), ["kapi/ib/cq uses xdr"])
-        self.assertEqual(faults(Source(("server", "reply"), "use crate::client::call;")), ["server/reply uses client"])
-
-    def test_circles(self) -> None:
-        circle = ["client/connect is in a circle", "client/connection is in a circle"]
-        self.assertEqual(faults(Source(("client", "connect"), "use super::connection::Connection;"),
-                                Source(("client", "connection"), "use crate::client::connect;")), circle)
-        # One that a file makes with what it holds, without a line of its own for that.
-        self.assertEqual(faults(Source(("kapi", "sys"), "mod one;\nfn f() { one::f() }"), Source(("kapi", "sys", "one"), "use super::f;")),
-                         ["kapi/sys is in a circle", "kapi/sys/one is in a circle"])
-
-    def test_leaves(self) -> None:
-        self.assertEqual(layers.leaves("a::{b::{self, c as d}, e, f::*}"),
-                         [("a", "b"), ("a", "b", "c"), ("a", "e"), ("a", "f", "*")])
+def test_through_those_that_pass_on() -> None:
+    arrows = layers.arrows_of(DOWN)
+    assert arrows["client", "call"] == {("kapi", "ib", "mr"), ("kapi", "ib", "ring"), ("xdr",)}
+    assert arrows["client", "mount"] == {("client", "call"), ("transport",)}
+    assert arrows["kapi", "ib", "ring"] == {("kapi", "ib", "mr"), ("kapi", "bindings")}
+    assert arrows["transport",] == {("kapi", "ib", "mr"), ("kapi", "bindings")}
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_down() -> None:
+    assert faults() == []
+
+
+@pytest.mark.parametrize(("name", "use", "fault"), [
+    (("kapi", "ib", "cq"), "use crate::transport::Credits;", "kapi/ib/cq uses transport"),
+    (("kapi", "ib", "cq"), "use super::super::super::transport::{self};", "kapi/ib/cq uses transport"),
+    (("kapi", "ib", "cq"), "fn f() { crate::transport::f() }", "kapi/ib/cq uses transport"),
+    (("kapi", "ib", "cq"), "use xdr::Role;", "kapi/ib/cq uses xdr"),
+    (("server", "reply"), "use crate::client::call;", "server/reply uses client")])
+def test_up_and_strangers(name: tuple[str, ...], use: str, fault: str) -> None:
+    assert faults(Source(name, use)) == [fault]
+
+
+def test_circles() -> None:
+    connect = Source(("client", "connect"), "use super::connection::Connection;")
+    connection = Source(("client", "connection"), "use crate::client::connect;")
+    assert faults(connect, connection) == ["client/connect is in a circle", "client/connection is in a circle"]
+    # One that a file makes with what it holds, without a line of its own for that.
+    outer, inner = Source(("kapi", "sys"), "mod one;\nfn f() { one::f() }"), Source(("kapi", "sys", "one"), "use super::f;")
+    assert faults(outer, inner) == ["kapi/sys is in a circle", "kapi/sys/one is in a circle"]
+
+
+def test_leaves() -> None:
+    assert layers.leaves("a::{b::{self, c as d}, e, f::*}") == [("a", "b"), ("a", "b", "c"), ("a", "e"), ("a", "f", "*")]

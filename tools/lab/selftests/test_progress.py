@@ -3,7 +3,8 @@
 import signal
 import subprocess
 import sys
-import unittest
+
+import pytest
 
 import repository
 
@@ -19,18 +20,11 @@ raise SystemExit(progress.main_guard(run))
 """
 
 
-class MainGuard(unittest.TestCase):
-    def test_ends_in_the_background_too(self) -> None:
-        # There, shells have SIGINT ignored.
-        ignoring = [sys.executable, "-B", "-c", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + ENDS]
-        process = subprocess.Popen(ignoring, cwd=repository.ROOT / "tools/lab", stdout=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        assert process.stdout
-        self.assertEqual(process.stdout.readline(), "runs\n")
-        process.send_signal(signal.SIGTERM)
-        self.assertEqual(process.communicate(timeout=60)[0], "interrupted\n")
-        self.assertEqual(process.returncode, 130)
-
-
-if __name__ == "__main__":
-    unittest.main()
+def test_ends_in_the_background_too(request: pytest.FixtureRequest) -> None:
+    # There, shells have SIGINT ignored.
+    ignoring = [sys.executable, "-B", "-c", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + ENDS]
+    process = subprocess.Popen(ignoring, cwd=repository.ROOT / "tools/lab", stdout=subprocess.PIPE, text=True)
+    request.addfinalizer(process.kill)
+    assert process.stdout and process.stdout.readline() == "runs\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0] == "interrupted\n" and process.returncode == 130

@@ -1,6 +1,6 @@
 """Tests of what cuts the module into patches."""
 
-import unittest
+import pytest
 
 from series import cover, patches, tree
 from series.patches import Patch
@@ -78,70 +78,64 @@ TCP         2
 """
 
 
-class Patches(unittest.TestCase):
-    def test_a_file_comes_with_the_last_patch_that_has_it(self) -> None:
-        series = [Patch("1", "", ("rust/kapi/ib*",), ""), Patch("2", "", ("rust/kapi/*/tests*",), "")]
-        names = ["rust/kapi/ib.rs", "rust/kapi/ib/ring/tests.rs", "rust/kapi/ib/ring/wr.rs", "README.md"]
-        self.assertEqual(patches.owners(series, names), {names[0]: 0, names[1]: 1, names[2]: 0})
-
-    def test_of_the_module(self) -> None:
-        patches.check()
+def test_a_file_comes_with_the_last_patch_that_has_it() -> None:
+    series = [Patch("1", "", ("rust/kapi/ib*",), ""), Patch("2", "", ("rust/kapi/*/tests*",), "")]
+    names = ["rust/kapi/ib.rs", "rust/kapi/ib/ring/tests.rs", "rust/kapi/ib/ring/wr.rs", "README.md"]
+    assert patches.owners(series, names) == {names[0]: 0, names[1]: 1, names[2]: 0}
 
 
-class Modules(unittest.TestCase):
-    def cut(self, *there: str) -> str:
-        return tree.with_modules(ROOT, "rust/rpcrdma_main.rs", set(there))
-
-    def test_all_there(self) -> None:
-        self.assertEqual(self.cut("rust/kapi.rs", "kunit/kunit.rs", "rust/server.rs"), ROOT)
-
-    def test_what_belongs_to_a_module_goes_with_it(self) -> None:
-        self.assertEqual(self.cut("rust/kapi.rs"),
-                         "#![deny(unsafe_code)]\n\n#[allow(unsafe_code)]\nmod kapi;\n\nuse kapi::ib;\n")
-        self.assertEqual(self.cut("kunit/kunit.rs", "rust/server.rs"),
-                         ROOT.replace("#[allow(unsafe_code)]\nmod kapi;\n\n", ""))
-
-    def test_where_files_are(self) -> None:
-        for name, file in (("xdr/src/lib.rs", "xdr/src/a.rs"), ("rust/kapi/ib.rs", "rust/kapi/ib/a.rs"),
-                           ("kunit/kunit.rs", "kunit/a.rs")):
-            self.assertEqual(tree.with_modules("mod a;\n", name, {file}), "mod a;\n", name)
-            self.assertEqual(tree.with_modules("use b;\nmod a;\n", name, set()), "use b;\n", name)
+def test_of_the_module() -> None:
+    patches.check()
 
 
-class Files(unittest.TestCase):
-    def test_parts_of_kbuild(self) -> None:
-        head = "# SPDX\n#\n# Of what it is made.\n\nobj-$(CONFIG_X) += x.o\n"
-        xdr = f"\n{tree.RULE}# The protocol crate: xdr\n\nx-y += xdr/src/lib.o\n"
-        bindings = f"\n{tree.RULE}# Bindings: rust/kapi/bindings\n\nx-y += more.o\n"
-        self.assertEqual(tree.with_parts(KBUILD, {"Kbuild"}), head)
-        self.assertEqual(tree.with_parts(KBUILD, {"xdr/src/lib.rs", "rust/kapi.rs"}), head + xdr)
-        self.assertEqual(tree.with_parts(KBUILD, {"xdr/src/lib.rs", "rust/kapi/bindings/trace.c"}),
-                         head + xdr + bindings)
-
-    def test_options(self) -> None:
-        self.assertEqual(tree.with_options(KCONFIG, {"kunit/kunit.rs"}), KCONFIG)
-        self.assertEqual(tree.with_options(KCONFIG, set()),
-                         'choice\n\tprompt "x"\n\nendchoice\n\nconfig RPCRDMA_DEBUG\n\tbool "Checks"\n')
-
-    def test_the_entry_is_in_its_order(self) -> None:
-        self.assertEqual(tree.with_entry(MAINTAINERS, "MMM\nM:\tM <m>").split("\n\n")[2:4],
-                         ["AAA\nM:\tA <a>\nF:\ta/", "MMM\nM:\tM <m>"])
-
-    def test_links_to_what_is_not_there(self) -> None:
-        text = "too\nsmall (`b.rst <b.rst>`_). See (`c.rst\n<c.rst>`_)."
-        self.assertEqual(tree.with_links(text, {"Documentation/c.rst"}), "too\nsmall. See (`c.rst\n<c.rst>`_).")
+def cut(*there: str) -> str:
+    return tree.with_modules(ROOT, "rust/rpcrdma_main.rs", set(there))
 
 
-class Letter(unittest.TestCase):
-    def test_tables(self) -> None:
-        self.assertEqual(cover.table(RESULTS, "NFS 4.2"), "Operation  all, Rust    C  ratio  own, Rust   C\n"
-                                                          "GETATTR          111  137   0.81         23  29")
-        self.assertEqual(cover.table(RESULTS, "Bytes of a connection"), "      idle\nRust     1")
-
-    def test_what_was_measured(self) -> None:
-        said = "The numbers are of commit abc, BENCH=full, rxe, Linux 7.3. Commits"
-        self.assertTrue(cover.measured(RESULTS).startswith(said))
+def test_all_modules_there() -> None:
+    assert cut("rust/kapi.rs", "kunit/kunit.rs", "rust/server.rs") == ROOT
 
 
-if __name__ == "__main__":
-    unittest.main()
+def test_what_belongs_to_a_module_goes_with_it() -> None:
+    assert cut("rust/kapi.rs") == "#![deny(unsafe_code)]\n\n#[allow(unsafe_code)]\nmod kapi;\n\nuse kapi::ib;\n"
+    assert cut("kunit/kunit.rs", "rust/server.rs") == ROOT.replace("#[allow(unsafe_code)]\nmod kapi;\n\n", "")
+
+
+@pytest.mark.parametrize(("name", "file"), [("xdr/src/lib.rs", "xdr/src/a.rs"), ("rust/kapi/ib.rs", "rust/kapi/ib/a.rs"),
+                                            ("kunit/kunit.rs", "kunit/a.rs")])
+def test_where_files_are(name: str, file: str) -> None:
+    assert tree.with_modules("mod a;\n", name, {file}) == "mod a;\n"
+    assert tree.with_modules("use b;\nmod a;\n", name, set()) == "use b;\n"
+
+
+def test_parts_of_kbuild() -> None:
+    head = "# SPDX\n#\n# Of what it is made.\n\nobj-$(CONFIG_X) += x.o\n"
+    xdr = f"\n{tree.RULE}# The protocol crate: xdr\n\nx-y += xdr/src/lib.o\n"
+    bindings = f"\n{tree.RULE}# Bindings: rust/kapi/bindings\n\nx-y += more.o\n"
+    assert tree.with_parts(KBUILD, {"Kbuild"}) == head
+    assert tree.with_parts(KBUILD, {"xdr/src/lib.rs", "rust/kapi.rs"}) == head + xdr
+    assert tree.with_parts(KBUILD, {"xdr/src/lib.rs", "rust/kapi/bindings/trace.c"}) == head + xdr + bindings
+
+
+def test_options() -> None:
+    assert tree.with_options(KCONFIG, {"kunit/kunit.rs"}) == KCONFIG
+    assert tree.with_options(KCONFIG, set()) == 'choice\n\tprompt "x"\n\nendchoice\n\nconfig RPCRDMA_DEBUG\n\tbool "Checks"\n'
+
+
+def test_the_entry_is_in_its_order() -> None:
+    assert tree.with_entry(MAINTAINERS, "MMM\nM:\tM <m>").split("\n\n")[2:4] == ["AAA\nM:\tA <a>\nF:\ta/", "MMM\nM:\tM <m>"]
+
+
+def test_links_to_what_is_not_there() -> None:
+    text = "too\nsmall (`b.rst <b.rst>`_). See (`c.rst\n<c.rst>`_)."
+    assert tree.with_links(text, {"Documentation/c.rst"}) == "too\nsmall. See (`c.rst\n<c.rst>`_)."
+
+
+def test_tables() -> None:
+    assert cover.table(RESULTS, "NFS 4.2") == ("Operation  all, Rust    C  ratio  own, Rust   C\n"
+                                               "GETATTR          111  137   0.81         23  29")
+    assert cover.table(RESULTS, "Bytes of a connection") == "      idle\nRust     1"
+
+
+def test_what_was_measured() -> None:
+    assert cover.measured(RESULTS).startswith("The numbers are of commit abc, BENCH=full, rxe, Linux 7.3. Commits")

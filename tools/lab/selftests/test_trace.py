@@ -1,6 +1,6 @@
 """Tests of the judgement of trace events, by traces written by hand."""
 
-import unittest
+import pytest
 
 import progress
 from judges import trace_events, trace_requester, trace_responder
@@ -189,206 +189,199 @@ def changed(lines: str, number: int, old: str, new: str) -> str:
     return "\n".join(line for line in every if line) + "\n"
 
 
-class Recording(unittest.TestCase):
-    def test_names_values_and_parts(self) -> None:
-        text = "task:0000001a@ffffffff mr.id=9 nents=2 8000@0x00000a0200000010:0x00000901 (BIDIR)"
-        found = recorded(f"xprtrdma_mr_map: {text}").events[0]
-        self.assertEqual((found.name, found["mr.id"], found.task), ("mr_map", 9, (0x1a, 0xffffffff)))
-        self.assertEqual(found.segment, (8000, 0xa0200000010, 0x901))
-        with self.assertRaises(progress.Failure):
-            found.parts(trace_requester.MARSHAL)
-
-    def test_lost_events_are_noticed(self) -> None:
-        for text in (HEADER.format(10, 12), "no word of how many"):
-            with self.assertRaises(progress.Failure):
-                Trace().add(text)
+def without(lines: str, *parts: str) -> str:
+    """The lines that have none of these in them."""
+    return "\n".join(line for line in lines.splitlines() if not any(part in line for part in parts))
 
 
-class Fields(unittest.TestCase):
-    def test_checked_in_list(self) -> None:
-        fields = trace_events.in_tree()
-        for kind, count in (("svcrdma_", 53), ("xprtrdma_", 52), ("rpcrdma_client_", 7), ("", 112)):
-            self.assertEqual(len([name for name in fields if name.startswith(kind)]), count)
-        self.assertEqual(fields["xprtrdma_post_recv"], {"u32 cq_id", "int completion_id"})
-        self.assertEqual(len(fields["xprtrdma_marshal"]), 9)
-
-    def test_every_event_is_documented_once(self) -> None:
-        present, absent = trace_events.documented()
-        self.assertEqual(present | absent, set(trace_events.in_tree()) | trace_events.only_here())
-        self.assertFalse(set(trace_events.in_tree()) & trace_events.only_here())
-        self.assertFalse(present & absent)
-
-    def test_what_lacks_is_told(self) -> None:
-        absent = trace_events.documented()[1]
-        whole = {name: set(fields) for name, fields in trace_events.in_tree().items() if name not in absent}
-        self.assertEqual(list(trace_events.missing(whole, absent)), [])
-        # More than the in-tree module has is no harm.
-        whole["xprtrdma_reply"].add("u32 more")
-        self.assertEqual(list(trace_events.missing(whole, absent)), [])
-        whole["xprtrdma_wc_send"].remove("unsigned long status")
-        whole["xprtrdma_wc_send"].add("unsigned int status")
-        del whole["xprtrdma_connect"]
-        told = list(trace_events.missing(whole, absent))
-        self.assertEqual(len(told), 2)
-        self.assertIn("xprtrdma_connect", told[0])
-        self.assertIn("unsigned long status", told[1])
+def complaints(lines: str, forms: Forms = FORMS) -> list[str]:
+    return list(trace_requester.complaints(recorded(lines), forms))
 
 
-class Requester(unittest.TestCase):
-    def complaints(self, lines: str, forms: Forms = FORMS) -> list[str]:
-        return list(trace_requester.complaints(recorded(lines), forms))
-
-    def wrong(self, part: str, number: int, old: str, new: str) -> None:
-        """A change of one line leads to a complaint."""
-        told = self.complaints(changed(WHOLE, number, old, new))
-        self.assertTrue(any(part in complaint for complaint in told), (old, new, told))
-
-    def test_what_fits_together_passes(self) -> None:
-        self.assertEqual(self.complaints(WHOLE), [])
-
-    def test_what_has_to_fire(self) -> None:
-        for name in (*trace_requester.FIRE, *trace_requester.FIRE_CALLBACK, *trace_requester.FIRE_INVALIDATED):
-            lines = "\n".join(line for line in WHOLE.splitlines() if not line.startswith(f"xprtrdma_{name}:"))
-            self.assertIn(f"did not fire: {name}", self.complaints(lines))
-
-    def test_forms_that_are_not_wanted_everywhere(self) -> None:
-        of_callback = ("cb_", "b01", "00000016@ffffffff", "received=120")
-        lines = [line for line in WHOLE.splitlines() if not any(part in line for part in of_callback)]
-        self.assertEqual(self.complaints("\n".join(lines), Forms(PEER, 8000, long_call=True, callback=False, invalidated=True)), [])
-        long_call = changed(WHOLE, 0, "*read list", "read list")
-        self.assertIn("no Call went by: *read list", self.complaints(long_call))
-        self.assertNotIn("no Call went by: *read list", self.complaints(long_call, Forms(PEER, 8000, False, True, True)))
-        self.assertIn("fired: mr_reminv", self.complaints(WHOLE, Forms(PEER, 8000, True, True, False)))
-
-    def test_errors(self) -> None:
-        for name in trace_requester.ERRORS:
-            line = f"xprtrdma_{name}: task:00000012@00000002 mr.id=9 status=WR_FLUSH_ERR (5/0x0)\n"
-            self.assertIn(f"fired: {name}", self.complaints(WHOLE + line))
-
-    def test_names_of_work_requests(self) -> None:
-        self.wrong("wc_receive of what post_recv has not named", 0, "receive: cq.id=6 cid=1", "receive: cq.id=6 cid=7")
-        self.wrong("wc_send of what post_send has not named", 0, "wc_send: cq.id=5", "wc_send: cq.id=6")
-        # One completion more than posts.
-        self.wrong("wc_send more often than post_send", 0, "wc_send: cq.id=5 cid=2", "wc_send: cq.id=5 cid=3")
-        self.wrong("Receives were posted", 0, "2 new recvs", "3 new recvs")
-
-    def wrong_without(self, part: str, number: int, line: str) -> None:
-        self.wrong(part, number, line, "")
-
-    def test_sends_and_receives(self) -> None:
-        self.wrong("of other tasks than marshal", 0, "post_send: task:00000012", "post_send: task:00000013")
-        self.wrong("Sends without a client's task", 0, "post_send: task:00000016@ffffffff",
-                   "post_send: task:00000011@00000002")
-        self.wrong("without a header", 0, "received=200", "received=0")
-        self.wrong_without("messages were received", 0, "wc_receive: cq.id=6 cid=1")
-        self.wrong_without("Calls without a Reply", 0, "reply: task:00000011")
-        self.wrong("Replies to the server that were not sent", 0, "xid=0x00000b01 seqno", "xid=0x00000b02 seqno")
-        self.wrong("does not know that there is a connection", 0, "connection status=1", "connection status=0")
-
-    def test_xids(self) -> None:
-        self.wrong("encoded, but not sent", 0, "xid=0x00000a01 seqno=0 status=0", "xid=0x00000a01 seqno=0 status=-11")
-        self.wrong("encoded, but not sent", 0, "xprt_transmit: task:00000011", "xprt_transmit: task:00000012")
-        self.wrong("answered, but not encoded", 0, "reply: task:00000012@00000002 xid=0x00000a02",
-                   "reply: task:00000012@00000002 xid=0x020a0000")
-        self.wrong("grants no credit", 0, "credits=16", "credits=0")
-        self.wrong("the server has not called", 0, "cb_call: peer=[192.0.2.1]:20049 xid=0x00000b01",
-                   "cb_call: peer=[192.0.2.1]:20049 xid=0x00000b02")
-
-    def test_addresses_and_thresholds(self) -> None:
-        self.wrong("of another server", 0, "delay=0", "delay=0 peer=[192.0.2.7]:20049")
-        self.wrong("of another server", 0, "op_connect: peer=[192.0.2.1]:20049", "op_connect: peer=[192.0.2.1]:0")
-        self.wrong("thresholds that do not fit", 0, "8164/4068", "8192/4068")
-        self.wrong("asks for nothing", 0, "1 reqs", "0 reqs")
-
-    def test_headers_and_chunks(self) -> None:
-        self.wrong("has a header of 28 bytes", 0, "hdr=52", "hdr=28")
-        self.wrong("has a header of 64 bytes", 0, "chunk_reply: task:00000014", "chunk_reply: task:00000019")
-        self.wrong("has segments of another", 0, "chunk_write: task:00000013@00000002 8000@0x00000a03",
-                   "chunk_write: task:00000013@00000002 8000@0x00000a02")
-        self.wrong("do not end where they should", 0, "(more)", "(last)")
-        self.wrong("goes out as read list, with Positions {0}", 0, "pos=120", "pos=0")
-        self.wrong("goes out as *read list", 0, "xdr=120/8996/4", "xdr=120/8996/0")
-        self.wrong("goes out as read list", 0, "xdr=120/8000/4", "xdr=120/7996/4")
-        self.wrong("gets its results by inline", 0, "pullup/reply chunk", "pullup/inline")
-
-    def test_regions(self) -> None:
-        self.wrong("is another in mr_fastreg", 0, "mr_fastreg: task:00000012", "mr_fastreg: task:00000013")
-        self.wrong("is another in mr_unmap", 0, "mr_unmap: mr.id=9 nents=2 8000@0x00000a0200000000:0x00000901",
-                   "mr_unmap: mr.id=9 nents=2 8000@0x00000a0200000000:0x00000902")
-        self.wrong("the segments of chunks are not the registered ones", 0, "chunk_write: task:00000013@00000002 8000@",
-                   "chunk_write: task:00000013@00000002 8004@")
-        self.wrong("not the registered ones", 1, "mr_fastreg: task:00000014", "")
-        self.wrong("after mr_fastreg", 0, "mr_reminv: task:00000012", "")
-        self.wrong("after mr_localinv", 0, "mr_unmap: mr.id=10", "")
-        self.wrong("still mapped at the end: regions 9", -1, "mr_unmap: mr.id=9", "")
-        self.wrong("which is not being invalidated", 0, "wc_li: cq.id=5 mr.id=9", "wc_li: cq.id=5 mr.id=77")
-        self.wrong("not all local invalidations", 0, "wc_li: cq.id=5 mr.id=9", "")
-
-    def test_payload(self) -> None:
-        more = Forms(PEER, 8001, True, True, True)
-        self.assertTrue(any("8001 in one file" in told for told in self.complaints(WHOLE, more)))
-        self.wrong("that was not offered", 0, "decode_seg: 8000@0x00000a0300000010:0x00000902",
-                   "decode_seg: 8000@0x00000a0300000010:0x00000903")
-        self.wrong("that was not offered", 0, "decode_seg: 200@", "decode_seg: 204@")
-        self.wrong("bytes were written into chunks", 0, "decode_seg: 8000@", "decode_seg: 10@")
-        self.wrong("fixup of nothing", 0, "fixup=60", "fixup=0")
+def complaints_of_broken(lines: str, injected: bool = True) -> list[str]:
+    return list(trace_requester.complaints_of_broken(recorded(lines), PEER, injected))
 
 
-class RequesterOfBroken(unittest.TestCase):
-    def complaints(self, lines: str, injected: bool = True) -> list[str]:
-        return list(trace_requester.complaints_of_broken(recorded(lines), PEER, injected))
-
-    def test_what_fits_together_passes(self) -> None:
-        self.assertEqual(self.complaints(BROKEN), [])
-
-    def test_where_the_server_breaks_it(self) -> None:
-        lines = changed(BROKEN, 0, "op_inject_dsc", "")
-        self.assertEqual(self.complaints(lines, injected=False), [])
-        self.assertEqual(self.complaints(lines), ["did not fire: op_inject_dsc"])
-
-    def test_what_does_not_fit(self) -> None:
-        for part, number, old, new in (
-                ("1 connections were made", 1, "rc=0 connection status=1", "rc=-5 connection status=1"),
-                ("and 1 ended", 0, "xprtrdma_disconnect", ""),
-                ("no Receive was flushed", 0, "wc_receive: cq.id=6 cid=0 status=WR_FLUSH_ERR (5",
-                 "wc_receive: cq.id=6 cid=0 status=SUCCESS (0"),
-                ("wc_receive of what post_recv has not named", 0, "wc_receive: cq.id=8", "wc_receive: cq.id=7"),
-                ("mr_map of region 9 after mr_fastreg", 0, "mr_unmap: mr.id=9", ""),
-                ("still mapped", 0, "mr_unmap: mr.id=14", ""),
-                ("answered, but not encoded", 0, "reply: task:00000012", "reply: task:00000013"),
-                ("goes out as read list", 1, "pos=120", "pos=124"),
-                ("of another server", 0, "op_inject_dsc: peer=[192.0.2.1]", "op_inject_dsc: peer=[192.0.2.2]")):
-            lines = changed(BROKEN, number, old, new)
-            # The region of the first connection is used once more.
-            lines = lines.replace("mr.id=14", "mr.id=9") if "mr_map of region 9" in part else lines
-            told = self.complaints(lines)
-            self.assertTrue(any(part in complaint for complaint in told), (part, told))
-        unsent = self.complaints(BROKEN.replace("seqno=0 status=0", "seqno=0 status=-107"))
-        self.assertEqual(unsent, ["encoded, but not sent: XID 0xa02 of task 0x12"])
+def complaints_of_served(lines: str, invalidated: bool = True) -> list[str]:
+    return list(trace_responder.complaints(recorded(lines), 8000, invalidated))
 
 
-class Responder(unittest.TestCase):
-    def complaints(self, lines: str) -> list[str]:
-        return list(trace_responder.complaints(recorded(lines), 8000, True))
-
-    def test_what_fits_together_passes(self) -> None:
-        self.assertEqual(self.complaints(SERVED), [])
-
-    def test_what_does_not_fit(self) -> None:
-        for part, old, new in (
-                ("did not fire: cc_release", "cc_release", ""), ("fired: sq_post_err", "cc_release", "sq_post_err"),
-                ("wc_read of what post_read_chunk has not named", "wc_read: cq.id=5 cid=3", "wc_read: cq.id=5 cid=4"),
-                ("Replies to XIDs that were not received: 0xa04", "xid=0x00000a02 head", "xid=0x00000a04 head"),
-                ("a wrong header", "vers=1", "vers=2"), ("bytes read", "totalbytes=8000", "totalbytes=7996"),
-                ("no Read chunk has a Position", "position=120", "position=0"),
-                ("bytes written", "encode_wseg: cq.id=5 cid=2 segno=0 8000@", "encode_wseg: cq.id=5 cid=2 segno=0 10@"),
-                ("only 1 segments were used in part", "encode_wseg: cq.id=5 cid=2 segno=0 8000@",
-                 "encode_wseg: cq.id=5 cid=2 segno=0 8192@"),
-                ("keys invalidated that were not offered", "inv_rkey=0x00000901", "inv_rkey=0x00000999")):
-            told = self.complaints(changed(SERVED, 0, old, new))
-            self.assertTrue(any(part in complaint for complaint in told), (part, told))
-        self.assertIn("keys invalidated", trace_responder.complaints(recorded(SERVED), 8000, False))
+def test_names_values_and_parts() -> None:
+    text = "task:0000001a@ffffffff mr.id=9 nents=2 8000@0x00000a0200000010:0x00000901 (BIDIR)"
+    found = recorded(f"xprtrdma_mr_map: {text}").events[0]
+    assert (found.name, found["mr.id"], found.task) == ("mr_map", 9, (0x1a, 0xffffffff))
+    assert found.segment == (8000, 0xa0200000010, 0x901)
+    with pytest.raises(progress.Failure):
+        found.parts(trace_requester.MARSHAL)
 
 
-if __name__ == "__main__":
-    unittest.main()
+@pytest.mark.parametrize("text", [HEADER.format(10, 12), "no word of how many"])
+def test_lost_events_are_noticed(text: str) -> None:
+    with pytest.raises(progress.Failure):
+        Trace().add(text)
+
+
+def test_checked_in_list() -> None:
+    fields = trace_events.in_tree()
+    for kind, count in (("svcrdma_", 53), ("xprtrdma_", 52), ("rpcrdma_client_", 7), ("", 112)):
+        assert len([name for name in fields if name.startswith(kind)]) == count
+    assert fields["xprtrdma_post_recv"] == {"u32 cq_id", "int completion_id"}
+    assert len(fields["xprtrdma_marshal"]) == 9
+
+
+def test_every_event_is_documented_once() -> None:
+    present, absent = trace_events.documented()
+    assert present | absent == set(trace_events.in_tree()) | trace_events.only_here()
+    assert not set(trace_events.in_tree()) & trace_events.only_here()
+    assert not present & absent
+
+
+def test_what_lacks_is_told() -> None:
+    absent = trace_events.documented()[1]
+    whole = {name: set(fields) for name, fields in trace_events.in_tree().items() if name not in absent}
+    assert not list(trace_events.missing(whole, absent))
+    # More than the in-tree module has is no harm.
+    whole["xprtrdma_reply"].add("u32 more")
+    assert not list(trace_events.missing(whole, absent))
+    whole["xprtrdma_wc_send"].remove("unsigned long status")
+    whole["xprtrdma_wc_send"].add("unsigned int status")
+    del whole["xprtrdma_connect"]
+    connect, status = trace_events.missing(whole, absent)
+    assert "xprtrdma_connect" in connect and "unsigned long status" in status
+
+
+def test_what_fits_together_passes() -> None:
+    assert complaints(WHOLE) == complaints_of_broken(BROKEN) == complaints_of_served(SERVED) == []
+
+
+@pytest.mark.parametrize("name", [*trace_requester.FIRE, *trace_requester.FIRE_CALLBACK, *trace_requester.FIRE_INVALIDATED])
+def test_what_has_to_fire(name: str) -> None:
+    assert f"did not fire: {name}" in complaints(without(WHOLE, f"xprtrdma_{name}:"))
+
+
+def test_forms_that_are_not_wanted_everywhere() -> None:
+    lines = without(WHOLE, "cb_", "b01", "00000016@ffffffff", "received=120")
+    assert complaints(lines, Forms(PEER, 8000, long_call=True, callback=False, invalidated=True)) == []
+    long_call = changed(WHOLE, 0, "*read list", "read list")
+    assert "no Call went by: *read list" in complaints(long_call)
+    assert "no Call went by: *read list" not in complaints(long_call, Forms(PEER, 8000, False, True, True))
+    assert "fired: mr_reminv" in complaints(WHOLE, Forms(PEER, 8000, True, True, False))
+
+
+@pytest.mark.parametrize("name", trace_requester.ERRORS)
+def test_errors(name: str) -> None:
+    line = f"xprtrdma_{name}: task:00000012@00000002 mr.id=9 status=WR_FLUSH_ERR (5/0x0)\n"
+    assert f"fired: {name}" in complaints(WHOLE + line)
+
+
+@pytest.mark.parametrize(("part", "number", "old", "new"), [
+    # Names of work requests.
+    ("wc_receive of what post_recv has not named", 0, "receive: cq.id=6 cid=1", "receive: cq.id=6 cid=7"),
+    ("wc_send of what post_send has not named", 0, "wc_send: cq.id=5", "wc_send: cq.id=6"),
+    # One completion more than posts.
+    ("wc_send more often than post_send", 0, "wc_send: cq.id=5 cid=2", "wc_send: cq.id=5 cid=3"),
+    ("Receives were posted", 0, "2 new recvs", "3 new recvs"),
+    # Sends and Receives.
+    ("of other tasks than marshal", 0, "post_send: task:00000012", "post_send: task:00000013"),
+    ("Sends without a client's task", 0, "post_send: task:00000016@ffffffff", "post_send: task:00000011@00000002"),
+    ("without a header", 0, "received=200", "received=0"),
+    ("messages were received", 0, "wc_receive: cq.id=6 cid=1", ""),
+    ("Calls without a Reply", 0, "reply: task:00000011", ""),
+    ("Replies to the server that were not sent", 0, "xid=0x00000b01 seqno", "xid=0x00000b02 seqno"),
+    ("does not know that there is a connection", 0, "connection status=1", "connection status=0"),
+    # XIDs.
+    ("encoded, but not sent", 0, "xid=0x00000a01 seqno=0 status=0", "xid=0x00000a01 seqno=0 status=-11"),
+    ("encoded, but not sent", 0, "xprt_transmit: task:00000011", "xprt_transmit: task:00000012"),
+    ("answered, but not encoded", 0, "reply: task:00000012@00000002 xid=0x00000a02",
+     "reply: task:00000012@00000002 xid=0x020a0000"),
+    ("grants no credit", 0, "credits=16", "credits=0"),
+    ("the server has not called", 0, "cb_call: peer=[192.0.2.1]:20049 xid=0x00000b01",
+     "cb_call: peer=[192.0.2.1]:20049 xid=0x00000b02"),
+    # Addresses and thresholds.
+    ("of another server", 0, "delay=0", "delay=0 peer=[192.0.2.7]:20049"),
+    ("of another server", 0, "op_connect: peer=[192.0.2.1]:20049", "op_connect: peer=[192.0.2.1]:0"),
+    ("thresholds that do not fit", 0, "8164/4068", "8192/4068"),
+    ("asks for nothing", 0, "1 reqs", "0 reqs"),
+    # Headers and chunks.
+    ("has a header of 28 bytes", 0, "hdr=52", "hdr=28"),
+    ("has a header of 64 bytes", 0, "chunk_reply: task:00000014", "chunk_reply: task:00000019"),
+    ("has segments of another", 0, "chunk_write: task:00000013@00000002 8000@0x00000a03",
+     "chunk_write: task:00000013@00000002 8000@0x00000a02"),
+    ("do not end where they should", 0, "(more)", "(last)"),
+    ("goes out as read list, with Positions {0}", 0, "pos=120", "pos=0"),
+    ("goes out as *read list", 0, "xdr=120/8996/4", "xdr=120/8996/0"),
+    ("goes out as read list", 0, "xdr=120/8000/4", "xdr=120/7996/4"),
+    ("gets its results by inline", 0, "pullup/reply chunk", "pullup/inline"),
+    # Regions.
+    ("is another in mr_fastreg", 0, "mr_fastreg: task:00000012", "mr_fastreg: task:00000013"),
+    ("is another in mr_unmap", 0, "mr_unmap: mr.id=9 nents=2 8000@0x00000a0200000000:0x00000901",
+     "mr_unmap: mr.id=9 nents=2 8000@0x00000a0200000000:0x00000902"),
+    ("the segments of chunks are not the registered ones", 0, "chunk_write: task:00000013@00000002 8000@",
+     "chunk_write: task:00000013@00000002 8004@"),
+    ("not the registered ones", 1, "mr_fastreg: task:00000014", ""),
+    ("after mr_fastreg", 0, "mr_reminv: task:00000012", ""),
+    ("after mr_localinv", 0, "mr_unmap: mr.id=10", ""),
+    ("still mapped at the end: regions 9", -1, "mr_unmap: mr.id=9", ""),
+    ("which is not being invalidated", 0, "wc_li: cq.id=5 mr.id=9", "wc_li: cq.id=5 mr.id=77"),
+    ("not all local invalidations", 0, "wc_li: cq.id=5 mr.id=9", ""),
+    # Payload.
+    ("that was not offered", 0, "decode_seg: 8000@0x00000a0300000010:0x00000902", "decode_seg: 8000@0x00000a0300000010:0x00000903"),
+    ("that was not offered", 0, "decode_seg: 200@", "decode_seg: 204@"),
+    ("bytes were written into chunks", 0, "decode_seg: 8000@", "decode_seg: 10@"),
+    ("fixup of nothing", 0, "fixup=60", "fixup=0")])
+def test_what_does_not_fit(part: str, number: int, old: str, new: str) -> None:
+    told = complaints(changed(WHOLE, number, old, new))
+    assert any(part in complaint for complaint in told), told
+
+
+def test_payload() -> None:
+    assert any("8001 in one file" in told for told in complaints(WHOLE, Forms(PEER, 8001, True, True, True)))
+
+
+def test_where_the_server_breaks_it() -> None:
+    lines = changed(BROKEN, 0, "op_inject_dsc", "")
+    assert complaints_of_broken(lines, injected=False) == []
+    assert complaints_of_broken(lines) == ["did not fire: op_inject_dsc"]
+
+
+@pytest.mark.parametrize(("part", "number", "old", "new"), [
+    ("1 connections were made", 1, "rc=0 connection status=1", "rc=-5 connection status=1"),
+    ("and 1 ended", 0, "xprtrdma_disconnect", ""),
+    ("no Receive was flushed", 0, "wc_receive: cq.id=6 cid=0 status=WR_FLUSH_ERR (5",
+     "wc_receive: cq.id=6 cid=0 status=SUCCESS (0"),
+    ("wc_receive of what post_recv has not named", 0, "wc_receive: cq.id=8", "wc_receive: cq.id=7"),
+    ("mr_map of region 9 after mr_fastreg", 0, "mr_unmap: mr.id=9", ""),
+    ("still mapped", 0, "mr_unmap: mr.id=14", ""),
+    ("answered, but not encoded", 0, "reply: task:00000012", "reply: task:00000013"),
+    ("goes out as read list", 1, "pos=120", "pos=124"),
+    ("of another server", 0, "op_inject_dsc: peer=[192.0.2.1]", "op_inject_dsc: peer=[192.0.2.2]")])
+def test_what_does_not_fit_where_it_breaks(part: str, number: int, old: str, new: str) -> None:
+    lines = changed(BROKEN, number, old, new)
+    # The region of the first connection is used once more.
+    told = complaints_of_broken(lines.replace("mr.id=14", "mr.id=9") if "mr_map of region 9" in part else lines)
+    assert any(part in complaint for complaint in told), told
+
+
+def test_sent_on_no_connection() -> None:
+    unsent = complaints_of_broken(BROKEN.replace("seqno=0 status=0", "seqno=0 status=-107"))
+    assert unsent == ["encoded, but not sent: XID 0xa02 of task 0x12"]
+
+
+@pytest.mark.parametrize(("part", "old", "new"), [
+    ("did not fire: cc_release", "cc_release", ""),
+    ("fired: sq_post_err", "cc_release", "sq_post_err"),
+    ("wc_read of what post_read_chunk has not named", "wc_read: cq.id=5 cid=3", "wc_read: cq.id=5 cid=4"),
+    ("Replies to XIDs that were not received: 0xa04", "xid=0x00000a02 head", "xid=0x00000a04 head"),
+    ("a wrong header", "vers=1", "vers=2"),
+    ("bytes read", "totalbytes=8000", "totalbytes=7996"),
+    ("no Read chunk has a Position", "position=120", "position=0"),
+    ("bytes written", "encode_wseg: cq.id=5 cid=2 segno=0 8000@", "encode_wseg: cq.id=5 cid=2 segno=0 10@"),
+    ("only 1 segments were used in part", "encode_wseg: cq.id=5 cid=2 segno=0 8000@", "encode_wseg: cq.id=5 cid=2 segno=0 8192@"),
+    ("keys invalidated that were not offered", "inv_rkey=0x00000901", "inv_rkey=0x00000999")])
+def test_what_does_not_fit_at_the_server(part: str, old: str, new: str) -> None:
+    told = complaints_of_served(changed(SERVED, 0, old, new))
+    assert any(part in complaint for complaint in told), told
+
+
+def test_keys_invalidated_where_none_may_be() -> None:
+    assert "keys invalidated" in complaints_of_served(SERVED, False)

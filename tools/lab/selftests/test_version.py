@@ -1,11 +1,12 @@
 """Tests of what a tree calls itself."""
 
 import os
+import re
 import shutil
 import subprocess
-import tempfile
-import unittest
 from pathlib import Path
+
+import pytest
 
 import repository
 
@@ -14,61 +15,59 @@ PLAIN = {name: value for name, value in os.environ.items() if not name.startswit
 NAME = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
 
-class Version(unittest.TestCase):
-    def setUp(self) -> None:
-        self.tree = Path(self.enterContext(tempfile.TemporaryDirectory())) / "tree"
-        (self.tree / "tools").mkdir(parents=True)
-        shutil.copy(repository.ROOT / "tools/version", self.tree / "tools")
-        (self.tree / "CHANGELOG.md").write_text("# Changes\n\n## 1.7, not released yet\n\n## 1.6, 2026-01-01\n")
-
-    def git(self, *arguments: str) -> str:
-        done = subprocess.run(["git", *NAME, *arguments], cwd=self.tree, env=PLAIN, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    def commit(self) -> str:
-        """The name of a commit of all."""
-        self.git("init", "-q")
-        self.git("add", ".")
-        self.git("commit", "-q", "-m", "all")
-        return self.git("rev-parse", "--short=12", "HEAD")
-
-    def version(self, tree: Path | None = None) -> str:
-        done = subprocess.run([(tree or self.tree) / "tools/version"], env=PLAIN, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
-
-    def test_before_a_release(self) -> None:
-        commit = self.commit()
-        self.assertRegex(self.version(), rf"^1\.7~git2\d{{11}}\.{commit}$")
-
-    def test_edited(self) -> None:
-        self.commit()
-        (self.tree / "new").touch()
-        self.assertTrue(self.version().endswith("+edited"))
-
-    def test_released(self) -> None:
-        self.commit()
-        self.git("tag", "-a", "v1.7", "-m", "released")
-        self.assertEqual(self.version(), "1.7")
-        (self.tree / "CHANGELOG.md").write_text("## 1.7, edited\n")
-        self.assertEqual(self.version(), "1.7+edited")
-
-    def test_shallow_clone(self) -> None:
-        """It knows its commit, and the time of that, as well as the whole does."""
-        self.commit()
-        clone = self.tree.parent / "clone"
-        subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{self.tree}", clone], env=PLAIN, check=True, capture_output=True)
-        self.assertEqual(self.version(clone), self.version())
-
-    def test_without_git(self) -> None:
-        self.assertEqual(self.version(), "1.7~unknown")
-
-    def test_in_another_repository(self) -> None:
-        self.commit()
-        inner = self.tree / "inner"
-        shutil.copytree(self.tree / "tools", inner / "tools")
-        shutil.copy(self.tree / "CHANGELOG.md", inner)
-        self.assertEqual(self.version(inner), "1.7~unknown")
+@pytest.fixture(autouse=True)
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The tree, in which commands are run."""
+    (tmp_path / "tree/tools").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "tree")
+    shutil.copy(repository.ROOT / "tools/version", "tools")
+    Path("CHANGELOG.md").write_text("# Changes\n\n## 1.7, not released yet\n\n## 1.6, 2026-01-01\n")
+    return tmp_path / "tree"
 
 
-if __name__ == "__main__":
-    unittest.main()
+def said(*command: str | Path) -> str:
+    return subprocess.run(command, env=PLAIN, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit() -> str:
+    """The name of a commit of all."""
+    said("git", "init", "-q")
+    said("git", "add", ".")
+    said("git", *NAME, "commit", "-q", "-m", "all")
+    return said("git", "rev-parse", "--short=12", "HEAD")
+
+
+def test_before_a_release() -> None:
+    assert re.fullmatch(rf"1\.7~git2\d{{11}}\.{commit()}", said("tools/version"))
+
+
+def test_edited() -> None:
+    commit()
+    Path("new").touch()
+    assert said("tools/version").endswith("+edited")
+
+
+def test_released() -> None:
+    commit()
+    said("git", *NAME, "tag", "-a", "v1.7", "-m", "released")
+    assert said("tools/version") == "1.7"
+    Path("CHANGELOG.md").write_text("## 1.7, edited\n")
+    assert said("tools/version") == "1.7+edited"
+
+
+def test_shallow_clone(tree: Path) -> None:
+    """It knows its commit, and the time of that, as well as the whole does."""
+    commit()
+    said("git", "clone", "-q", "--depth=1", f"file://{tree}", "../clone")
+    assert said("../clone/tools/version") == said("tools/version")
+
+
+def test_without_git() -> None:
+    assert said("tools/version") == "1.7~unknown"
+
+
+def test_in_another_repository() -> None:
+    commit()
+    shutil.copytree("tools", "inner/tools")
+    shutil.copy("CHANGELOG.md", "inner")
+    assert said("inner/tools/version") == "1.7~unknown"

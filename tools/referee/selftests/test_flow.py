@@ -1,79 +1,46 @@
 """The credits of one direction."""
 
-import unittest
+import pytest
 
 from flow import Flow
 
-
-class Flows(unittest.TestCase):
-    """Two ends that send to one another."""
-
-    def setUp(self) -> None:
-        self.one, self.other = Flow(), Flow()
-
-    def one_sends(self, value: int = 1, is_grant: bool = False) -> list[str]:
-        return [finding.rule for finding in self.one.send(self.other, is_grant, value)]
-
-    def other_sends(self, value: int = 1, is_grant: bool = False) -> list[str]:
-        return [finding.rule for finding in self.other.send(self.one, is_grant, value)]
-
-    def test_one_credit_at_first(self) -> None:
-        self.assertEqual(self.one_sends(), [])
-        self.assertEqual(self.one_sends(), ["credit"])
-
-    def test_each_message_uses_a_credit(self) -> None:
-        self.other_sends(3)
-        self.assertEqual([self.one_sends() for _ in range(3)], [[], [], []])
-        self.assertEqual(self.one_sends(), ["credit"])
-
-    def test_one_grant_more(self) -> None:
-        self.one_sends()
-        self.assertEqual(self.one_sends(is_grant=True), [])
-        self.assertEqual(self.one_sends(is_grant=True), ["grant-credit"])
-        self.assertEqual(self.one_sends(), ["credit"])
-
-    def test_counters_wrap(self) -> None:
-        self.one.sent, self.other.credits = 0xfffffffe, 0xffffffff
-        self.assertEqual(self.one_sends(), [])
-        self.assertEqual(self.other_sends(2), [])
-        self.assertEqual([self.one_sends() for _ in range(4)], [[], [], [], ["credit"]])
-
-    def test_back_by_what_is_not_used(self) -> None:
-        self.other_sends(10)
-        self.one_sends(9)
-        self.assertEqual(self.other_sends(1), [])
-        self.other.credits = 10
-        self.assertEqual(self.other_sends(0), ["credit-backward"])
-
-    def test_zero_credits_may_be_told(self) -> None:
-        self.assertEqual(self.other_sends(0), [])
-        self.assertEqual(self.one_sends(), ["credit"])
-
-    def test_advance(self) -> None:
-        self.assertEqual(self.other_sends((1 << 31) - 2), [])
-        self.setUp()
-        self.assertEqual(self.other_sends((1 << 31) - 1), ["credit-advance"])
-        self.setUp()
-        self.assertEqual(self.other_sends(1 << 31), ["credit-advance"])
-        self.setUp()
-        self.assertEqual(self.other_sends((1 << 31) + 1), ["credit-backward"])
-
-    def test_grant_that_answers_a_grant(self) -> None:
-        self.other_sends(9)
-        self.one_sends(9, is_grant=True)
-        self.assertEqual(self.other_sends(10, is_grant=True), ["grant-answer"])
-        self.one_sends(9, is_grant=True)
-        self.one_sends(9)
-        self.assertEqual(self.other_sends(10, is_grant=True), [])
-        self.assertEqual(self.other_sends(10, is_grant=True), [])
-
-    def test_grant_that_answers_a_grant_with_more(self) -> None:
-        self.other_sends(9)
-        self.one_sends(9, is_grant=True)
-        self.assertEqual(self.other_sends(11, is_grant=True), [])
-        self.one_sends(9, is_grant=True)
-        self.assertEqual(self.other_sends(12, is_grant=True), ["grant-answer"])
+# Of two ends that send to one another: which does, and whether a GRANT.
+ONE, ONE_GRANTS, OTHER, OTHER_GRANTS = (0, False), (0, True), (1, False), (1, True)
+# With each, the credits that it tells of, and the rule that it breaks.
+Steps = list[tuple[tuple[int, bool], int, str]]
+SENT: dict[str, Steps] = {
+    "one credit at first": [(ONE, 1, ""), (ONE, 1, "credit")],
+    "each message uses a credit": [(OTHER, 3, ""), *3 * [(ONE, 1, "")], (ONE, 1, "credit")],
+    "one GRANT more": [(ONE, 1, ""), (ONE_GRANTS, 1, ""), (ONE_GRANTS, 1, "grant-credit"), (ONE, 1, "credit")],
+    "zero credits may be told": [(OTHER, 0, ""), (ONE, 1, "credit")],
+    "advance": [(OTHER, (1 << 31) - 2, "")],
+    "advance by too much": [(OTHER, (1 << 31) - 1, "credit-advance")],
+    "advance by half of all": [(OTHER, 1 << 31, "credit-advance")],
+    "advance that is none": [(OTHER, (1 << 31) + 1, "credit-backward")],
+    "GRANT that answers a GRANT": [(OTHER, 9, ""), (ONE_GRANTS, 9, ""), (OTHER_GRANTS, 10, "grant-answer"),
+                                   (ONE_GRANTS, 9, "grant-answer"), (ONE, 9, ""), *2 * [(OTHER_GRANTS, 10, "")]],
+    "GRANT that answers a GRANT with more": [(OTHER, 9, ""), (ONE_GRANTS, 9, ""), (OTHER_GRANTS, 11, ""),
+                                             (ONE_GRANTS, 9, "grant-answer"), (OTHER_GRANTS, 12, "grant-answer")]}
 
 
-if __name__ == "__main__":
-    unittest.main()
+def send(flows: tuple[Flow, Flow], steps: Steps) -> None:
+    for (end, is_grant), value, rule in steps:
+        assert [finding.rule for finding in flows[end].send(flows[1 - end], is_grant, value)] == [rule] * bool(rule)
+
+
+@pytest.mark.parametrize("steps", SENT.values(), ids=SENT)
+def test_sent(steps: Steps) -> None:
+    send((Flow(), Flow()), steps)
+
+
+def test_counters_wrap() -> None:
+    one, other = Flow(), Flow()
+    one.sent, other.credits = 0xfffffffe, 0xffffffff
+    send((one, other), [(ONE, 1, ""), (OTHER, 2, ""), *3 * [(ONE, 1, "")], (ONE, 1, "credit")])
+
+
+def test_back_by_what_is_not_used() -> None:
+    one, other = Flow(), Flow()
+    send((one, other), [(OTHER, 10, ""), (ONE, 9, ""), (OTHER, 1, "")])
+    other.credits = 10
+    send((one, other), [(OTHER, 0, "credit-backward")])

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import capture_file
 import link
 import repository
@@ -19,16 +21,22 @@ class Form(NamedTuple):
     mtu: int
     cut: int | None = None
 
+    def __str__(self) -> str:
+        return "-".join(str(part) for part in self if part)
+
 
 FORMS = (Form("roce", 1024), Form("roce", 4096), Form("iwarp", 1000), Form("iwarp", 1000, 700), Form("iwarp", 3000, 1448))
 # One of each kind.
 ROCE, IWARP = FORMS[0], FORMS[2]
+EACH_FORM, BOTH_KINDS = (pytest.mark.parametrize("form", forms, ids=Form.__str__) for forms in (FORMS, (ROCE, IWARP)))
+# tshark may go over a capture once or twice.
+PASSES = pytest.mark.parametrize("options", [(), ("-2",)], ids=["one-pass", "two-passes"])
 
 
 def written(name: str, form: Form, messages: Sequence[Sent | Moved], private: tuple[bytes, bytes] = (b"", b"")) -> Path:
     """A capture of a connection."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    path = DIRECTORY / f"{name}-{'-'.join(str(part) for part in form if part)}.pcap"
+    path = DIRECTORY / f"{name}-{form}.pcap"
     link.write(path, form.kind, messages, private, form.mtu, form.cut)
     return path
 

@@ -1,0 +1,24 @@
+"""Every test of tests/mounts has a cell somewhere: one that no plan names would never run, and nothing would say so."""
+
+import importlib
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+import repository
+from guests import devices
+from plan import case, of
+from plans import PLANS
+
+
+def test_each_test_is_in_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    there: set[Callable[..., None]] = {case(test).function for path in (repository.TESTS / "mounts").glob("test_*.py")
+                                       for test in of(importlib.import_module(path.stem))}
+    planned = set[Callable[..., None]]()
+    for name, lanes in PLANS.items():
+        for device, end, kernel in itertools.product(devices.KINDS, ("client", "server"), ("stock", "debug")):
+            for variable, value in (("DEVICE", "" if name == "adapters" else device), ("END", end), ("KERNEL", kernel)):
+                monkeypatch.setenv(variable, value)
+            planned |= {case(test).function for lane in lanes() for plan in lane.plans for test in plan.tests}
+    assert not sorted(test.__name__ for test in there - planned)

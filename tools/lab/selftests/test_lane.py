@@ -1,0 +1,143 @@
+"""Tests of whose guests are whose, and of the room for them."""
+
+import contextlib
+import multiprocessing
+import time
+from collections.abc import Iterator
+from unittest import mock
+
+import pytest
+
+import lane
+import progress
+import room
+from guests.cell import Cell
+from lane import Guests, TimeOver
+from plan import Case, Lane, Plan, case, of
+
+BROKEN, HUNG = progress.Failure("it is broken"), progress.TimedOut("it hangs")
+
+
+def test_something(cell: Cell) -> None:
+    """To be found below, and to pass."""
+
+
+@pytest.fixture(name="cell", params=[None])
+def nothing() -> None:
+    """The guests of the test above."""
+
+
+@pytest.fixture
+def pairs(monkeypatch: pytest.MonkeyPatch) -> list[mock.Mock]:
+    """The pairs that were started, none of which is real."""
+    started: list[mock.Mock] = []
+
+    @contextlib.contextmanager
+    def running(setup: object) -> Iterator[mock.Mock]:
+        started.append(mock.Mock(name=f"pair {len(started)}"))
+        started[-1].configure_mock(**{"strayed.return_value": "", "troubles.return_value": []})
+        yield started[-1]
+        started[-1].stopped()
+
+    monkeypatch.setattr("guests.pair.running", running)
+    monkeypatch.setattr(room, "place", lambda count: contextlib.nullcontext())
+    monkeypatch.setattr(Lane, "needed_setup", lambda self: None)
+    return started
+
+
+def plan(version: str = "4.2") -> Plan:
+    return Plan("rxe", version, [])
+
+
+def end(guests: Guests, cell: Cell, failure: Exception | None, usable: bool = True) -> None:
+    """A test in a cell ends so."""
+    with mock.patch.object(Cell, "clear", lambda self: usable), contextlib.suppress(progress.Failure):
+        guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [])
+
+
+def test_cells_of_a_lane_have_the_same_guests(pairs: list[mock.Mock]) -> None:
+    guests, one = Guests(), Lane("one", mock.Mock(), [])
+    for version in ("4.2", "3"):
+        end(guests, guests.cell(one, plan(version)), None)
+    assert len(pairs) == 1 and pairs[0].load.call_count == 2
+    guests.cell(Lane("two", mock.Mock(), []), plan())
+    assert len(pairs) == 2 and pairs[0].stopped.called and not pairs[1].stopped.called
+
+
+@pytest.mark.parametrize(("failure", "usable", "lost"), [(BROKEN, True, False), (BROKEN, False, True), (HUNG, True, True)])
+def test_guests_of_no_more_use_cost_the_rest_of_their_cell(pairs: list[mock.Mock], failure: Exception, usable: bool, lost: bool) -> None:
+    guests, one, first = Guests(), Lane("one", mock.Mock(), []), plan()
+    end(guests, guests.cell(one, first), failure, usable)
+    assert pairs[0].keep_records.called and pairs[0].stopped.called == lost
+    with pytest.raises(progress.Failure, match="could not run") if lost else contextlib.nullcontext():
+        guests.cell(one, first)
+    guests.cell(one, plan("3"))
+    assert len(pairs) == 1 + lost
+
+
+def test_guests_that_do_not_start_cost_their_cell(pairs: list[mock.Mock]) -> None:
+    guests, one, first = Guests(), Lane("one", mock.Mock(), []), plan()
+    with mock.patch.object(lane.pair, "running", mock.Mock(side_effect=BROKEN)):
+        for _ in range(2):
+            with pytest.raises(progress.Failure, match="it is broken"):
+                guests.cell(one, first)
+    guests.cell(one, plan("3"))
+    assert len(pairs) == 1
+
+
+def test_guests_that_are_not_set_up_are_of_no_use(pairs: list[mock.Mock]) -> None:
+    """Whatever went wrong: the tests of a cell do not run in the one before."""
+    guests, one, second = Guests(), Lane("one", mock.Mock(), []), plan("3")
+    guests.cell(one, plan())
+    pairs[0].load.side_effect = KeyError("mistake")
+    with pytest.raises(KeyError):
+        guests.cell(one, second)
+    with pytest.raises(progress.Failure, match="could not run: 'mistake'"):
+        guests.cell(one, second)
+    assert pairs[0].stopped.called
+
+
+def test_no_lane_begins_after_its_time(pairs: list[mock.Mock], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may be over while it waits for room; one that has begun goes on."""
+    guests, one = Guests(), Lane("one", mock.Mock(), [], until=10)
+    guests.cell(one, plan())
+    monkeypatch.setattr(room, "seconds", lambda: 11)
+    guests.cell(one, plan("3"))
+    with pytest.raises(TimeOver):
+        guests.cell(Lane("two", mock.Mock(), [], until=10), plan())
+
+
+def test_a_kernel_that_says_what_it_should_not_is_a_failure(pairs: list[mock.Mock]) -> None:
+    guests = Guests()
+    cell = guests.cell(Lane("one", mock.Mock(), []), plan())
+    pairs[0].must_be_quiet.side_effect = BROKEN
+    with mock.patch.object(Cell, "clear", lambda self: True), pytest.raises(progress.Failure):
+        guests.judge(lambda: None, cell, plan(), "test", [])
+
+
+def test_cases_have_names() -> None:
+    assert [case(each).id for each in (test_something, Case(test_something, (1, "b")), Case(test_something, (1,), "name"))] == [
+        "", "1-b", "name"]
+    assert test_something in of(__import__(__name__))
+
+
+def hold(held: object) -> None:
+    with room.place():
+        held.put(time.monotonic())  # type: ignore[attr-defined]
+        time.sleep(0.3)
+        held.put(time.monotonic())  # type: ignore[attr-defined]
+
+
+def test_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """Also of processes."""
+    monkeypatch.setenv(room.PLACES, "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    context = multiprocessing.get_context("fork")
+    held = context.Queue()
+    workers = [context.Process(target=hold, args=(held,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    begun, ended, begun_next, _ = sorted(held.get(timeout=60) for _ in range(4))
+    for worker in workers:
+        worker.join()
+    assert begun < ended <= begun_next
