@@ -74,7 +74,8 @@ RESTARTED = Expected(10, re.compile(r"NFSD: (Using .* tracking.*|.*no clients to
 
 @contextmanager
 def patient(cell: Cell, lease: int = LONG_LEASE) -> Iterator[None]:
-    """A server with a long lease for the length of a block: it forgets nothing, and gives no callback up for being late.
+    """A server with a long lease for the length of a block: it forgets nothing of a client, and gives no callback up for being
+    late; or, with a shorter one, only later than usual.
 
     With the usual lease of the tests it has a second for each. Then it calls again, under the same slot, while the client
     still has the Call before, or has dropped its answer: NFS4ERR_RETRY_UNCACHED_REP (10068), over TCP just as well.

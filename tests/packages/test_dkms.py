@@ -79,8 +79,8 @@ def test_refuses_the_modules_of_another_stack(dkms: Dkms) -> None:
     place = f"/lib/modules/{dkms.release}/updates/dkms"
     said = dkms.output(f"mkdir -p {place} && cp $(modinfo -k {dkms.release} -n ib_core) {place} && depmod {dkms.release}; "
                         f"/usr/src/rpcrdma-*/tools/prepare-tree --check {dkms.release} /var/tmp/none 2>&1 || true; "
-                        "dpkg-deb --ctrl-tarfile rpcrdma-modules-*.deb | tar -xOf - ./preinst > /root/preinst && "
-                        f"! sh /root/preinst install 2>&1 && rm {place}/ib_core.* && depmod {dkms.release}")
+                        "dpkg-deb --ctrl-tarfile rpcrdma-modules-*.deb | tar -xOf - ./preinst > /tmp/preinst && "
+                        f"! sh /tmp/preinst install 2>&1 && rm {place}/ib_core.* && depmod {dkms.release}")
     lines = [line for line in said.splitlines() if f"{place}/ib_core" in line and "not the kernel's own ib_core" in line]
     if len(lines) != 2:
         raise progress.Failure(f"with another ib_core the packages say: {said}")
@@ -147,7 +147,7 @@ def test_says_what_is_missing(dkms: Dkms) -> None:
     module is built."""
     source = f"linux-source-{kernels.SERIES}"
     said = dkms.output(f"dpkg --purge rpcrdma-modules-{dkms.release} {source} > /dev/null; "
-                        f"dpkg --force-depends --install ./{dkms.package} > /root/said 2>&1; grep -o 'cannot be built.*' /root/said; "
+                        f"dpkg --force-depends --install ./{dkms.package} > /tmp/said 2>&1; grep -o 'cannot be built.*' /tmp/said; "
                         "dpkg-query -W -f '${db:Status-Status}' rpcrdma-dkms")
     *missing, status = said.splitlines()
     # For each kernel, once when it is registered, and once when it would be built.

@@ -62,9 +62,9 @@ def test_tools(machine: System) -> None:
                  "dmesg | grep \"rpcrdma: version $(cat /sys/module/rpcrdma/version), \"")
     machine.must(DRGN)
     machine.must(STATUS)
-    machine.must("cd /root && echo 'shift; exec sh -c \"$*\"' > /run/here && "
+    machine.must("cd /tmp && echo 'shift; exec sh -c \"$*\"' > /run/here && "
                  "SSH='sh /run/here' rpcrdma-on-device root@client root@server /mnt /srv", APT_SECONDS)
-    report = machine.must("cat /root/rpcrdma-on-device.txt")
+    report = machine.must("cat /tmp/rpcrdma-on-device.txt")
     if "FAILED" in report or "READ of 1 MiB" not in report:
         raise progress.Failure(f"the report on the mount says: {report}", log=machine.console)
 
@@ -110,9 +110,9 @@ def test_upgraded(machine: System) -> None:
 
 def test_removed(machine: System) -> None:
     """apt removes it, nothing of it is left, and the kernel's own module does the same at the next start."""
-    machine.must("dpkg -L $(dpkg-query -W -f '${Package}' 'rpcrdma-modules-*') > /root/files")
+    machine.must("dpkg -L $(dpkg-query -W -f '${Package}' 'rpcrdma-modules-*') > /tmp/files")
     machine.must(APT.format("purge -y 'rpcrdma-modules-*'"), APT_SECONDS)
-    machine.must("while read -r file; do test -d $file || ! test -e $file || { echo $file >&2; exit 1; }; done < /root/files")
+    machine.must("while read -r file; do test -d $file || ! test -e $file || { echo $file >&2; exit 1; }; done < /tmp/files")
     works(machine, ours=True)
     machine.must(f"test ! -e /usr/lib/modules/{machine.kernel}/updates && modinfo -n rpcrdma | grep -q /xprtrdma/")
     machine.restart()
