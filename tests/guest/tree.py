@@ -5,7 +5,8 @@ from its name.
 tree.py work DIR PROCESSES SECONDS    prints what was done, in JSON
 tree.py look DIR                      compares every file with what it has to hold; prints a sum of all names
 tree.py touch DIR COUNT               opens so many files, as one who would write, but changes nothing: at a server,
-                                      that recalls what is delegated; waits a while for them to be there
+                                      that recalls what is delegated, for which it does not wait; waits a while for
+                                      the files to be there; prints how many are delegated
 
 Each process has directories of its own and knows what has to be in them. Under the locks all of them count, so that a
 number that is lost shows.
@@ -185,10 +186,16 @@ def touch(directory: str, count: int) -> int:
         # The directories may be on their way, too.
         with contextlib.suppress(FileNotFoundError):
             found = all_files(directory)
+    delegated = 0
     for path in random.sample(found, min(count, len(found))):
-        # By now it may be somewhere else.
-        with contextlib.suppress(FileNotFoundError):
-            os.close(os.open(f"{directory}/{path}", os.O_RDWR))
+        try:
+            os.close(os.open(f"{directory}/{path}", os.O_RDWR | os.O_NONBLOCK))
+        except FileNotFoundError:
+            # By now it is somewhere else.
+            pass
+        except BlockingIOError:
+            delegated += 1
+    print(delegated)
     return 0
 
 
