@@ -100,6 +100,7 @@ def test_guests_that_are_not_set_up_are_of_no_use(pairs: list[mock.Mock]) -> Non
 def test_no_lane_begins_after_its_time(pairs: list[mock.Mock], monkeypatch: pytest.MonkeyPatch) -> None:
     """Which may be over while it waits for room; one that has begun goes on."""
     guests, one = Guests(), Lane("one", mock.Mock(), [], until=10)
+    monkeypatch.setattr(room, "seconds", lambda: 9)
     guests.cell(one, plan())
     monkeypatch.setattr(room, "seconds", lambda: 11)
     guests.cell(one, plan("3"))
