@@ -59,13 +59,17 @@ def other_versions_twice(bench: Bench) -> None:
     for xid in xids:
         one.connection.send(Header(xid, version=version).encode() + null(xid))
     own = bench.xid()
-    same("the first", masked(one.connection.receive().message), words(xids[0], version, 0, RDMA_ERROR, ERR_VERS, 1, 2))
+    first = masked(one.connection.receive().message)
+    # Two threads of nfsd may look at them at the same time.
+    answered = [xid for xid in xids if words(xid, version, 0, RDMA_ERROR, ERR_VERS, 1, 2) == first]
+    require(len(answered) == 1, f"the first answer is {first.hex(' ', 4)}")
+    xids.remove(answered[0])
     one.must_be_silent("no credit for a second")
     one.connection.send(Header(own).encode() + null(own))
     found = [masked(one.connection.receive().message) for _ in range(2)]
     # Version 1 may be agreed on before anybody has looked at it.
-    require(any(words(xids[1], version, 0, RDMA_ERROR, ERR_VERS, 1, highest) in found for highest in (2, 1)),
-            "the second is not answered")
+    require(any(words(xids[0], version, 0, RDMA_ERROR, ERR_VERS, 1, highest) in found for highest in (2, 1)),
+            "the other is not answered")
     require(any(Prefix.decode(each).xid == own for each in found), "a Call of version 1 is not answered")
     bench.works(one.connection)
     one.connection.close()
