@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.xdist_group("crates"), pytest.mark.usefixtures("place"
 XDR = repository.ROOT / "xdr"
 FUZZ = XDR / "fuzz"
 # A target; `xdr/fuzz/run.sh` goes on for longer.
-FUZZ_SECONDS = 10
+FUZZ_SECONDS = 5
 # The name of each crate, and where its objects are.
 CRATES = {XDR: repository.BUILD / "host-xdr/target", repository.TESTS / "machines": repository.BUILD / "host-machines/target",
           bench_tools.SOURCE: bench_tools.TARGET}

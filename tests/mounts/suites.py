@@ -87,8 +87,8 @@ ASIDE = [loading.test_loaded_by_mount, listener.test_server_in_a_network_namespa
 ELSEWHERE = [mount.test_umount_lazy, acl.test_acl_longer_than_guessed, mount.test_connection_broken,
              callback.test_copies_of_the_servers]
 # What leaks of version 2 are looked for behind; in a check the rest needs no such look.
-SECOND_LEAKS = [mount.test_every_header_type, *CUT_SHORT, loading.test_module_removed, loading.test_no_leak]
-SECOND_CHECK = {"4.2": [*checked(SECOND["4.2"], *ASIDE, *SECOND_LEAKS), loading.test_module_removed],
+SECOND_LEAKS = [mount.test_every_header_type, *CUT_SHORT, loading.test_module_removed]
+SECOND_CHECK = {"4.2": [*checked(SECOND["4.2"], *ASIDE, *SECOND_LEAKS, loading.test_no_leak), loading.test_module_removed],
                 "3": [mount.test_small_files, QUICKER[PAYLOADS[1]], mount.test_direct_unaligned, loading.test_module_removed]}
 SECOND_SHORT: list[Test] = [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
                             mount.test_every_header_type]
@@ -97,8 +97,15 @@ WRAPPED: list[Test] = [version.test_counts_wrap, mount.test_small_files, mount.t
 # What touches memory that a device maps.
 MAPPING = [mount.test_small_files, mount.test_callback_channel, mount.test_every_form, mount.test_large_acls,
            mount.test_written_by_the_server, pull.test_replies_that_are_pulled, mount.test_large_directory,
-           mount.test_trace_events_of_the_client, *PAYLOADS, *CUT_SHORT, loading.test_module_removed, loading.test_no_leak]
-PLAYED: list[Test] = [adapter.test_events_of_the_adapter, adapter.test_faults_of_the_adapter, adapter.test_nothing_stays_mapped]
+           mount.test_trace_events_of_the_client, *PAYLOADS, mount.test_connection_broken, loading.test_module_removed]
+
+
+def played(faults: tuple[tuple[str, str, int], ...]) -> list[Test]:
+    """What only a device that plays an adapter does."""
+    return [adapter.test_events_of_the_adapter, *(Case(adapter.test_faults_of_the_adapter, fault) for fault in faults),
+            adapter.test_nothing_stays_mapped]
+
+
 SOAK = [*HARD, callback.test_delegations_recalled_under_load, loading.test_module_removed, loading.test_no_leak]
 # By the version that is mounted; of a server with a disk.
 WITH_DISK: dict[str, list[Test]] = {

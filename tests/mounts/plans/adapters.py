@@ -7,6 +7,7 @@ import progress
 import room
 import settings
 import setups
+import suites
 import test_adapter as adapter
 import test_client_life as client_life
 import test_limits as limits
@@ -34,6 +35,7 @@ def lanes() -> list[Lane]:
 
 
 def _tests(name: str) -> list[Test]:
-    real: list[Test] = [adapter.test_tests_for_real_machines] if name == ACCOUNTED else []
+    of_one = [adapter.test_tests_for_real_machines, *suites.played(adapter.FAULTS)] if name == ACCOUNTED else [
+        adapter.test_nothing_stays_mapped]
     return [mount.test_small_files, limits.test_what_it_makes_of_the_limits, limits.test_files_of_all_sizes, mount.test_large_directory,
-            *client_life.lives(AMOUNTS), *real, adapter.test_nothing_stays_mapped]
+            *client_life.lives(AMOUNTS), *of_one]

@@ -32,7 +32,7 @@ from plan import Case, Lane, Plan, of
 from suites import SMOKE, checked
 
 LIFE = "4.2"
-FEW_MUTATED = 2000
+FEW_MUTATED = 1000
 
 
 def lanes() -> list[Lane]:
@@ -72,16 +72,16 @@ def _responders() -> Lane:
 
 
 def _client() -> Lane:
-    """Our module on the debugging kernel as a client, with a look for leaks."""
+    """Our module on the debugging kernel as a client, with a look for leaks in the end."""
     return Lane("client", setups.client_debugged, [
-        Plan("rxe", "4.2", checked(suites.FULL["4.2"], *suites.ELSEWHERE)),
+        Plan("rxe", "4.2", checked(suites.FULL["4.2"], *suites.ELSEWHERE, loading.test_no_leak)),
         Plan("rxe", "4.2", suites.SECOND_LEAKS, protocol=2),
         Plan("rxe", LIFE, [Case(memory.test_allocations_fail, (memory.COARSELY,), "coarsely"), *client_life.cases(client_life.CHECK)])])
 
 
 def _server() -> Lane:
     """The same as a server."""
-    elsewhere = (*suites.ASIDE, mount.test_mountstats, mount.test_connection_broken)
+    elsewhere = (*suites.ASIDE, mount.test_mountstats, mount.test_connection_broken, loading.test_no_leak)
     return Lane("server", setups.server_debugged, [
         Plan("siw", "3", checked(suites.FULL["3"], *elsewhere)), Plan("rxe", None, requester.of_any_adapter()),
         Plan("rxe", LIFE, life.cases(life.CHECK, "rxe"))])
@@ -105,7 +105,6 @@ def _version_2() -> Lane:
 
 def _others() -> Lane:
     """iWARP at the client, and devices that play adapters."""
-    mapping = checked(suites.MAPPING, loading.test_no_leak)
     return Lane("other-devices", setups.client_debugged, [
         *_with_in_tree("siw", IN_TREE, OURS, "4.0", "4.1"), Plan("siw", "4.0", [mount.test_small_files]),
         Plan("siw", "4.2", [mount.test_small_files, mount.test_callback_channel]),
@@ -113,7 +112,8 @@ def _others() -> Lane:
                                         provider.test_server_goes_silent_while_it_is_read, forged_keys.test_server_forges_a_key]),
         Plan("dma", "4.2", [mount.test_small_files, mount.test_every_header_type], protocol=2),
         Plan("worst", "4.2", [mount.test_small_files, mount.test_direct_unaligned], protocol=2),
-        Plan("dma", "4.2", [*mapping, *suites.PLAYED]),
-        Plan("bounce", "4.2", [*SMOKE["4.2"], mount.test_direct_unaligned, mount.test_large_directory, adapter.test_nothing_stays_mapped]),
+        Plan("dma", "4.2", [*checked(suites.MAPPING), *suites.played(adapter.FAULTS_OF_A_CHECK)]),
+        Plan("bounce", "4.2", [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
+                               mount.test_large_directory, adapter.test_nothing_stays_mapped]),
         Plan(adapter.INVALIDATES_NOTHING, "4.2", [adapter.test_keys_that_nobody_invalidates]),
         Plan("boastful", "4.2", [mount.test_small_files, adapter.test_nothing_stays_mapped])])
