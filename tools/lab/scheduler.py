@@ -31,6 +31,11 @@ class Lanes(LoadGroupScheduling):
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: Any) -> None:
-        # One that has two tests left begins them both before it says so.
-        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+        # One that takes the place of another has not said yet what it has collected.
+        if node not in self.registered_collections:
+            return
+        # One that has two tests left begins them both before it says so; its last one it begins when it knows what comes next.
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
+        if not self.workqueue:
             super()._reschedule(node)

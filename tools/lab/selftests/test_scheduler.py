@@ -51,5 +51,10 @@ def test_what_a_dead_process_had_is_done_by_another(tmp_path: Path) -> None:
     assert sorted(begun) == sorted(["one-0", "one-1", "two-0", "two-1", "two-2", "three-0", "three-1"])
 
 
+def test_one_takes_the_place_of_the_only_process(tmp_path: Path) -> None:
+    groups = [(name, 1) for name in ("one", "two", "three", "four")]
+    assert run(tmp_path, 1, groups, dies="one-0") == ["one-0", "two-0", "three-0", "four-0"]
+
+
 def test_a_process_that_dies_last_ends_the_run(tmp_path: Path) -> None:
     assert sorted(run(tmp_path, 2, [("one", 1), ("two", 1)], dies="two-0")) == ["one-0", "two-0"]
