@@ -38,6 +38,9 @@ def seconds() -> float:
 def place(count: int = 1) -> Iterator[None]:
     """So many of the places, for the length of a block; others of this run may have them for a while."""
     with contextlib.ExitStack() as stack:
+        if count > 1:
+            # Two that have a part each would wait for each other.
+            stack.enter_context(cache.lock("places", "needs more of the machine"))
         while count:
             count -= _taken(stack)
             if count:

@@ -41,6 +41,7 @@ def pairs(monkeypatch: pytest.MonkeyPatch) -> list[mock.Mock]:
 
     monkeypatch.setattr("guests.pair.running", running)
     monkeypatch.setattr(room, "place", lambda count: contextlib.nullcontext())
+    monkeypatch.setattr(progress, "speak_as", lambda name: None)
     monkeypatch.setattr(Lane, "needed_setup", lambda self: None)
     return started
 
@@ -122,23 +123,31 @@ def test_cases_have_names() -> None:
     assert test_something in of(__import__(__name__))
 
 
-def hold(held: object) -> None:
-    with room.place():
-        held.put(time.monotonic())  # type: ignore[attr-defined]
+def hold(count: int, held: object) -> None:
+    with room.place(count):
+        held.put((time.monotonic(), "begun"))  # type: ignore[attr-defined]
         time.sleep(0.3)
-        held.put(time.monotonic())  # type: ignore[attr-defined]
+        held.put((time.monotonic(), "ended"))  # type: ignore[attr-defined]
 
 
-def test_no_more_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    """Also of processes."""
-    monkeypatch.setenv(room.PLACES, "1")
+@pytest.mark.parametrize("count", [1, 2])
+def test_no_more_than_there_is_room_for(count: int, monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """Also of processes; nor does one that wants several wait for ever, where another has taken one of them."""
+    monkeypatch.setenv(room.PLACES, str(count))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    taken = room._taken
+
+    def slowly(stack: contextlib.ExitStack) -> bool:
+        found = taken(stack)
+        time.sleep(0.3)
+        return found
+
+    monkeypatch.setattr(room, "_taken", slowly)
     context = multiprocessing.get_context("fork")
     held = context.Queue()
-    workers = [context.Process(target=hold, args=(held,)) for _ in range(2)]
+    workers = [context.Process(target=hold, args=(count, held), daemon=True) for _ in range(2)]
     for worker in workers:
         worker.start()
-    begun, ended, begun_next, _ = sorted(held.get(timeout=60) for _ in range(4))
+    assert [what for _, what in sorted(held.get(timeout=60) for _ in range(4))] == ["begun", "ended"] * 2
     for worker in workers:
         worker.join()
-    assert begun < ended <= begun_next
