@@ -1,6 +1,7 @@
 """What pytest has to know of all tests: how many at a time, and what a failure says."""
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -56,6 +57,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
         config.stash[ALONE] = contextlib.ExitStack()
         config.stash[ALONE].enter_context(pair.alone())
+        # It begins when the other one is over.
+        del os.environ[room.BEGAN]
+        room.seconds()
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -16,6 +16,8 @@ def test_each_test_is_in_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     there: set[Callable[..., None]] = {case(test).function for path in (repository.TESTS / "mounts").glob("test_*.py")
                                        for test in of(importlib.import_module(path.stem))}
     planned = set[Callable[..., None]]()
+    for variable in ("CLIENT", "SERVER", "VERSION", "SOAK_MINUTES"):
+        monkeypatch.delenv(variable, raising=False)
     for name, lanes in PLANS.items():
         for device, end, kernel in itertools.product(devices.KINDS, ("client", "server"), ("stock", "debug")):
             for variable, value in (("DEVICE", "" if name == "adapters" else device), ("END", end), ("KERNEL", kernel)):

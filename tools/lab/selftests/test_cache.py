@@ -38,8 +38,11 @@ def test_what_somebody_left_and_still_writes_to(monkeypatch: pytest.MonkeyPatch)
     # A run that is ended in the middle.
     process = os.fork()
     if process == 0:
-        cache.entry("thing", "recipe", lambda path: os._exit(0))
-    os.waitpid(process, 0)
+        try:
+            cache.entry("thing", "recipe", lambda path: os._exit(0))
+        finally:
+            os._exit(1)
+    assert os.waitpid(process, 0)[1] == 0
 
     def remove(path: Path, ignore_errors: bool = False) -> None:
         if not ignore_errors:

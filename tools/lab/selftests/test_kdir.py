@@ -31,7 +31,7 @@ def all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).mkdir(parents=True)
     monkeypatch.setenv("PATH", f"{tmp_path}/programs:{os.environ['PATH']}")
     monkeypatch.setenv("SYSFS", f"{tmp_path}/sys")
-    for name in ("RUSTC", "ARCH"):
+    for name in ("RUSTC", "BINDGEN", "ARCH"):
         monkeypatch.delenv(name, raising=False)
     prepare("7.3.4", *OPTIONS)
     for name in ("libkernel.rmeta", "kernel/error.rs"):

@@ -9,12 +9,13 @@ import pytest
 import repository
 
 ENDS = """
-import signal
+import time
 import progress
 
 def run():
     print("runs", flush=True)
-    signal.pause()
+    while True:
+        time.sleep(0.1)
 
 raise SystemExit(progress.main_guard(run))
 """

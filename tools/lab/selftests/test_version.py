@@ -11,7 +11,8 @@ import pytest
 import repository
 
 # Without what somebody has set up for git.
-PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {"GIT_CONFIG_GLOBAL": os.devnull}
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | {
+    "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 NAME = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
 

@@ -263,7 +263,8 @@ def test_continuation(form: Form, name: str) -> None:
 def test_loaded_from_the_folder() -> None:
     """The plugins folder, from which Wireshark loads each file by itself."""
     folder = DIRECTORY / "plugins"
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     for file in dissector.SCRIPT.parent.glob("*.lua"):
         shutil.copyfile(file, folder / file.name)
     path = written("folder", ROCE, example.connection())
