@@ -74,7 +74,7 @@ class Amounts:
 # For `make soak`, `make life`, and every check, which has what takes long only once.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
 SOME = Amounts(connections=100, restarts=20, removals=2, crowd=100)
-CHECK = Amounts(connections=50, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=50)
+CHECK = Amounts(connections=30, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=30)
 
 
 def cases(amounts: Amounts, device: str) -> list[Test]:
