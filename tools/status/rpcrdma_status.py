@@ -14,6 +14,8 @@ from pathlib import Path
 CONNECTIONS = Path("/sys/kernel/debug/rpcrdma/connections")
 SUNRPC = Path("/sys/kernel/debug/sunrpc")
 MODULE = Path("/sys/module/rpcrdma")
+# Where nfsd listens.
+PORTS = Path("/proc/fs/nfsd/portlist")
 # Lines of the module's file, of which those about something are indented.
 CONNECTION = re.compile(r"(?P<end>client|server) of (?P<peer>\S+): version (?:(?P<version>\d+), )?(?P<why>.*)")
 TRANSPORT = re.compile(r"transport (?P<number>\d+) to (?P<peer>\S+): (?P<state>.*)")
@@ -109,6 +111,8 @@ def _report(arguments: argparse.Namespace) -> str:
         _add_tasks(connections)
     if arguments.json:
         return json.dumps([asdict(connection) for connection in connections], indent=2) + "\n"
+    if not connections and not arguments.metrics and arguments.file is None:
+        return f"no connections; nfsd {'listens' if _listens() else 'does not listen'} for RDMA\n"
     return "".join(f"{line}\n" for line in (metrics if arguments.metrics else table)(connections))
 
 
@@ -138,6 +142,10 @@ def _text(copy: Path | None) -> str:
         if not MODULE.exists():
             raise NotLoaded("rpcrdma is not loaded") from None
         raise NotLoaded(f"{CONNECTIONS} is not there: the module is the kernel's own, or debugfs is not mounted") from None
+    except PermissionError:
+        if copy is not None:
+            raise
+        raise Failure(f"only root may read {CONNECTIONS}") from None
 
 
 def read(text: str) -> list[Connection]:
@@ -254,6 +262,13 @@ def table(connections: list[Connection]) -> Iterator[str]:
     for row, below in zip(rows, notes):
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths)).rstrip()
         yield from (f"    {note}" for note in below)
+
+
+def _listens() -> bool:
+    try:
+        return any(line.startswith("rdma ") for line in PORTS.read_text().splitlines())
+    except OSError:
+        return False
 
 
 def _notes(one: Connection) -> list[str]:

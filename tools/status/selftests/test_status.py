@@ -1,7 +1,9 @@
 """What is read of the module's file, and what is made of it."""
 
 import re
+import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -80,6 +82,27 @@ def test_nothing_and_nonsense() -> None:
     assert rpcrdma_status.read("") == []
     with pytest.raises(rpcrdma_status.Failure):
         rpcrdma_status.read("something else\n")
+
+
+@pytest.mark.parametrize("ports, said", [("rdma 20049\ntcp 2049\n", "listens"), ("tcp 2049\n", "does not listen"),
+                                         (None, "does not listen")])
+def test_without_connections(ports: str | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+                             capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "connections").touch()
+    if ports is not None:
+        (tmp_path / "ports").write_text(ports)
+    monkeypatch.setattr(rpcrdma_status, "CONNECTIONS", tmp_path / "connections")
+    monkeypatch.setattr(rpcrdma_status, "PORTS", tmp_path / "ports")
+    monkeypatch.setattr(sys, "argv", ["rpcrdma-status"])
+    assert rpcrdma_status.main() == 0
+    assert capsys.readouterr().out == f"no connections; nfsd {said} for RDMA\n"
+
+
+def test_who_is_not_root_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(rpcrdma_status, "CONNECTIONS", mock.Mock(**{"read_text.side_effect": PermissionError}, __str__=lambda self: "it"))
+    monkeypatch.setattr(sys, "argv", ["rpcrdma-status"])
+    assert rpcrdma_status.main() == 1
+    assert capsys.readouterr().err == "rpcrdma-status: only root may read it\n"
 
 
 def test_the_table_has_a_line_for_each_and_reasons_below() -> None:
