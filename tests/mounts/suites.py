@@ -101,9 +101,8 @@ MAPPING = [mount.test_small_files, mount.test_callback_channel, mount.test_every
 
 
 def played(faults: tuple[tuple[str, str, int], ...]) -> list[Test]:
-    """What only a device that plays an adapter does."""
-    return [adapter.test_events_of_the_adapter, *(Case(adapter.test_faults_of_the_adapter, fault) for fault in faults),
-            adapter.test_nothing_stays_mapped]
+    """What a device that plays an adapter has happen to it."""
+    return [adapter.test_events_of_the_adapter, *(Case(adapter.test_faults_of_the_adapter, fault) for fault in faults)]
 
 
 SOAK = [*HARD, callback.test_delegations_recalled_under_load, loading.test_module_removed, loading.test_no_leak]

@@ -35,7 +35,6 @@ def lanes() -> list[Lane]:
 
 
 def _tests(name: str) -> list[Test]:
-    of_one = [adapter.test_tests_for_real_machines, *suites.played(adapter.FAULTS)] if name == ACCOUNTED else [
-        adapter.test_nothing_stays_mapped]
+    of_one = [adapter.test_tests_for_real_machines, *suites.played(adapter.FAULTS)] if name == ACCOUNTED else []
     return [mount.test_small_files, limits.test_what_it_makes_of_the_limits, limits.test_files_of_all_sizes, mount.test_large_directory,
-            *client_life.lives(AMOUNTS), *of_one]
+            *client_life.lives(AMOUNTS), *of_one, adapter.test_nothing_stays_mapped]
