@@ -2,7 +2,7 @@
 
 import pytest
 
-from guests import kernels, module
+from guests import kernels
 from guests.arch import ARM64
 from judges import kernel_tools, quiet_build
 
@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.xdist_group("kernel"), pytest.mark.usefixtures("place"
 
 
 def test_clippy() -> None:
-    module.clippy(kernels.debug())
+    kernel_tools.clippy()
 
 
 def test_rustdoc() -> None:

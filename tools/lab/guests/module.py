@@ -55,20 +55,6 @@ def build_log(kernel: Kernel, variant: str = "") -> Path:
     return repository.BUILD / "logs" / f"module-{objects(kernel, variant).name}.log"
 
 
-def clippy(kernel: Kernel) -> None:
-    """Build the module with clippy instead of rustc, where a warning is an error."""
-    log = repository.BUILD / "logs/module-clippy.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    out = repository.BUILD / f"{kernel.flavour}-clippy"
-    with cache.lock("module-clippy", "runs clippy on the module"), progress.step("host: clippy on the module", log):
-        log.unlink(missing_ok=True)
-        argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", "CLIPPY=1",
-                "KRUSTFLAGS=-Dwarnings -Wclippy::too_many_lines", "RPCRDMA_KUNIT=1", "RPCRDMA_DEBUG=1",
-                # Not the kernel's, which lets functions be longer.
-                f"CLIPPY_CONF_DIR={repository.ROOT}"]
-        roots.tool_root().run(argv, log, "clippy found something")
-
-
 def in_tool_root(argv: list[str]) -> int:
     """Run a developer's command in the tool root, on this terminal."""
     return subprocess.run(roots.tool_root().command(argv, directory=Path.cwd()), check=False).returncode

@@ -28,20 +28,31 @@ def checkpatch() -> None:
         _checkpatch(log, declaring, f"--ignore={DECLARATIONS}")
 
 
+def clippy() -> None:
+    """Fail if clippy, called as the compiler was, warns of anything."""
+    # Not the kernel's configuration, which lets functions be longer.
+    _once_more("clippy-driver", ["--emit=metadata", "-Wclippy::too_many_lines"], {"CLIPPY_CONF_DIR": str(repository.ROOT)})
+
+
 def rustdoc() -> None:
-    """Fail if rustdoc, called as the compiler was, warns of anything."""
+    """The same for rustdoc."""
+    _once_more("rustdoc", ["--document-private-items"], {})
+
+
+def _once_more(program: str, options: list[str], more: dict[str, str]) -> None:
+    """Call a program as the compiler was called for both crates, with the suites and self-checks. A warning is an error."""
     out = module.build(kernels.debug(), module.KUNIT).parent
-    log = repository.fresh_log("rustdoc")
-    with progress.step("host: rustdoc", log):
+    log = repository.fresh_log(program)
+    with progress.step(f"host: {program}", log):
         for crate in CRATES:
             variables, arguments = _compiled(out / crate)
-            variables |= {"RUSTC_BOOTSTRAP": "1", "RPCRDMA_BINDINGS": str(out / C)}
-            argv = ["rustdoc", *arguments, "--document-private-items", "-Dwarnings", "--out-dir", str(out / "rustdoc")]
-            roots.tool_root().run(argv, log, "rustdoc found something", variables, out)
+            variables |= {"RUSTC_BOOTSTRAP": "1", "RPCRDMA_BINDINGS": str(out / C), **more}
+            argv = [program, *arguments, *options, "-Dwarnings", "--out-dir", str(out / program)]
+            roots.tool_root().run(argv, log, f"{program} found something", variables, out)
 
 
 def _compiled(target: Path) -> tuple[dict[str, str], list[str]]:
-    """How Kbuild called rustc for an object: the variables, and the arguments that rustdoc takes as well."""
+    """How Kbuild called rustc for an object: the variables, and the arguments that others take as well."""
     saved = target.with_name(f".{target.name}.cmd").read_text().partition("\n")[0].partition(" := ")[2]
     before, found, after = saved.partition(" rustc ")
     if not found:
