@@ -11,8 +11,8 @@ from guests import roots
 
 CODEC = repository.ROOT / "xdr"
 OUT = repository.BUILD / "agreement"
-# Messages, and what their making begins with: the same ones each time.
-COUNT, SEED = 100_000, 1
+# What the making of messages begins with: the same ones each time.
+SEED = 1
 # Of so many messages one is accepted with Read chunks that have to be in the right places to each other.
 PLACED_PART = 200
 # Differences that are told.
@@ -25,13 +25,13 @@ python3 -B tools/referee decode < "$1/cases" > "$1/referee"
 """
 
 
-def check() -> None:
+def check(count: int) -> None:
     """Fail if they differ in what is accepted, in what it holds, in the octets that it is encoded to, or in what is answered."""
     OUT.mkdir(parents=True, exist_ok=True)
     log = repository.fresh_log("agreement")
     environment = {"CARGO_HOME": str(cache.directory() / "cargo"), "CARGO_TARGET_DIR": str(OUT / "target")}
-    with progress.step(f"host: {COUNT} messages of version 2", log):
-        roots.tool_root().run(["sh", "-c", SCRIPT.format(count=COUNT, seed=SEED), "sh", str(OUT)], log,
+    with progress.step(f"host: {count} messages of version 2", log):
+        roots.tool_root().run(["sh", "-c", SCRIPT.format(count=count, seed=SEED), "sh", str(OUT)], log,
                               "the codec or the referee has failed", environment)
         texts = ((OUT / name).read_text().splitlines() for name in ("cases", "codec", "referee"))
         cases, codec, referee = ([json.loads(line) for line in text] for text in texts)
