@@ -268,7 +268,7 @@ class Machine:
             arguments.append("cgroup_disable=memory")
         if self.kernel.flavour in kernels.OWN and not build.leaks:
             arguments.append("kmemleak=off")
-        if self.kernel.flavour == "debug":
+        if self.kernel.flavour == "debug" and build.leaks:
             # Who took which page, so that none is lost without a word.
             arguments.append("page_owner=on")
         devices: list[str] = []
