@@ -77,12 +77,13 @@ def checked(tests: list[Test], *others: Test) -> list[Test]:
     return [QUICKER.get(test, test) for test in tests if test not in (*WAITING, *others)]
 
 
-# In one cell of a check: what is about the module more than about messages, and what takes long and is much the same anywhere.
-ASIDE = [loading.test_loaded_by_mount, listener.test_server_in_a_network_namespace, mount.test_over_ipv6,
-         mount.test_client_named_in_trace_events, mount.test_connections_told, loading.test_types_for_bpf,
-         mount.test_servers_tunables, listener.test_listeners, MOUNTED_OFTEN, mount.test_umount_lazy,
-         pull.test_replies_that_are_pulled, mount.test_trace_events_of_the_server, mount.test_trace_events_of_the_client,
-         callback.test_copies_of_the_servers]
+# What is about the module more than about messages.
+SHOWN: list[Test] = [mount.test_over_ipv6, mount.test_client_named_in_trace_events, mount.test_connections_told,
+                     loading.test_types_for_bpf, mount.test_servers_tunables, listener.test_listeners,
+                     mount.test_trace_events_of_the_server, mount.test_trace_events_of_the_client,
+                     listener.test_server_in_a_network_namespace, loading.test_loaded_by_mount]
+# In one cell of a check: that, and what takes long and is much the same anywhere.
+ASIDE = [*SHOWN, MOUNTED_OFTEN, mount.test_umount_lazy, pull.test_replies_that_are_pulled, callback.test_copies_of_the_servers]
 # In `make matrix` and `make soak` alone, or in a check elsewhere: with a NFS 4.0 that has the longer ACL, in the client's life.
 ELSEWHERE = [mount.test_umount_lazy, acl.test_acl_longer_than_guessed, mount.test_connection_broken,
              callback.test_copies_of_the_servers]

@@ -27,17 +27,18 @@ import test_requester as requester
 import test_responder as responder
 import test_responder_2 as responder_2
 import test_slow_server as slow_server
+import test_versions as versions
 from guests.pair import IN_TREE, OURS
 from plan import Case, Lane, Plan, of
-from suites import SMOKE, checked
+from suites import SHOWN, SMOKE, checked
 
 LIFE = "4.2"
-FEW_MUTATED = 1000
+FEW_MUTATED = 500
 
 
 def lanes() -> list[Lane]:
     """Those that only wait begin first, beside the others; of those the longest, so that the last end together."""
-    return [*_idle(), _responders(), _client(), _server(), _others(), _peers(), _version_2(),
+    return [*_idle(), _responders(), _client(), _server(), _version_2(), _others(), _peers(), _aside(),
             Lane("forced", setups.server_forced, [Plan("rxe", LIFE, [adapter.test_core_registers_memory_for_all_rdma])])]
 
 
@@ -55,14 +56,8 @@ def _with_in_tree(device: str, server: str, client_module: str, *versions: str) 
 
 
 def _responders() -> Lane:
-    """Servers that break the protocol, and what else a client of ours meets."""
-    mutated = Case(responder_2.test_server_sends_mutated_messages, (FEW_MUTATED,))
+    """Servers that break the protocol."""
     return Lane("responders", setups.client_debugged, [
-        Plan("rxe", responder.VERSION, [mutated, *of(responder_2, responder_2.test_server_sends_mutated_messages)], protocol=2),
-        Plan("rxe", responder.SESSION_VERSION, [responder_2.test_server_has_no_room_for_replies_of_version_2, *of(calls_back_2)], protocol=2),
-        *_with_in_tree("rxe", IN_TREE, OURS, "3", "4.2"),
-        Plan("rxe", client.VERSION, [client.test_trunking, client.test_over_a_link_local_address, *of(outage),
-                                     client.test_clients_tunables, *of(payload)]),
         Plan("rxe", responder.VERSION, [keep_alive.test_dead_server_noticed, client.test_tcp_and_rdma_side_by_side,
                                         *of(responder), *of(dropped_calls, dropped_calls.test_server_goes_mute),
                                         # The one of siw, in another lane.
@@ -71,25 +66,35 @@ def _responders() -> Lane:
         Plan("rxe", "4.0", [responder.test_server_refuses_acls, provider.test_server_provides_nothing])])
 
 
+def _aside() -> Lane:
+    """What a client of ours meets otherwise, and what users see."""
+    return Lane("aside", setups.client_debugged, [
+        *_with_in_tree("rxe", IN_TREE, OURS, "3", "4.2"),
+        Plan("rxe", client.VERSION, [client.test_trunking, client.test_over_a_link_local_address, *of(outage),
+                                     client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN])])
+
+
 def _client() -> Lane:
     """Our module on the debugging kernel as a client, with a look for leaks in the end."""
+    elsewhere = (*suites.ELSEWHERE, *SHOWN, versions.test_versions_agreed_on, loading.test_no_leak)
     return Lane("client", setups.client_debugged, [
-        Plan("rxe", "4.2", checked(suites.FULL["4.2"], *suites.ELSEWHERE, loading.test_no_leak)),
+        Plan("rxe", "4.2", checked(suites.FULL["4.2"], *elsewhere)),
         Plan("rxe", "4.2", suites.SECOND_LEAKS, protocol=2),
         Plan("rxe", LIFE, [Case(memory.test_allocations_fail, (memory.COARSELY,), "coarsely"), *client_life.cases(client_life.CHECK)])])
 
 
 def _server() -> Lane:
     """The same as a server."""
-    elsewhere = (*suites.ASIDE, mount.test_mountstats, mount.test_connection_broken, loading.test_no_leak)
     return Lane("server", setups.server_debugged, [
-        Plan("siw", "3", checked(suites.FULL["3"], *elsewhere)), Plan("rxe", None, requester.of_any_adapter()),
+        Plan("rxe", None, requester.of_any_adapter()),
         Plan("rxe", LIFE, life.cases(life.CHECK, "rxe"))])
 
 
 def _peers() -> Lane:
-    """In-tree clients, Kerberos, and version 2 over iWARP."""
+    """A server over iWARP, in-tree clients, and Kerberos."""
+    elsewhere = (*suites.ASIDE, mount.test_mountstats, mount.test_connection_broken, loading.test_no_leak)
     return Lane("peers", setups.server_debugged, [
+        Plan("siw", "3", checked(suites.FULL["3"], *elsewhere)),
         Plan("siw", None, [requester.test_forged_keys]), Plan("siw", "4.2", suites.SECOND_SHORT, protocol=2),
         *_with_in_tree("siw", OURS, IN_TREE, "3", "4.2"), *_with_in_tree("rxe", OURS, IN_TREE, "4.0", "4.1"),
         Plan("rxe", "4.1", SMOKE["4.1"]),
@@ -99,8 +104,12 @@ def _peers() -> Lane:
 
 
 def _version_2() -> Lane:
-    return Lane("version-2", setups.client_debugged,
-                [Plan("rxe", version, suites.SECOND_CHECK[version], protocol=2) for version in ("4.2", "3")])
+    """Our module at both ends, and servers that break the protocol."""
+    mutated = Case(responder_2.test_server_sends_mutated_messages, (FEW_MUTATED,))
+    return Lane("version-2", setups.client_debugged, [
+        *(Plan("rxe", version, suites.SECOND_CHECK[version], protocol=2) for version in ("4.2", "3")),
+        Plan("rxe", responder.VERSION, [mutated, *of(responder_2, responder_2.test_server_sends_mutated_messages)], protocol=2),
+        Plan("rxe", responder.SESSION_VERSION, [responder_2.test_server_has_no_room_for_replies_of_version_2, *of(calls_back_2)], protocol=2)])
 
 
 def _others() -> Lane:
