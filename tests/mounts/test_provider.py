@@ -12,9 +12,10 @@ from test_responder import BAD, BAD_MESSAGES, FAILS_TO_LIST, LOST, mounted_behin
 RELIABLE_REPLY = "rdma_reliable_reply"
 # Of long names: their list comes inline in no Reply.
 NAMES = 300
-MAKE = f"mkdir none many && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch)"
 # So many short Replies of a kind, and the client does not expect the next to be long.
-FORGET = "for n in $(seq 12); do echo 3 > /proc/sys/vm/drop_caches; ls /mnt/t/none; done"
+FEW = 12
+MAKE = f"mkdir few many && (cd few && seq {FEW} | xargs mkdir) && (cd many && seq -f 'name-%0100g' {NAMES} | xargs touch)"
+FORGET = "echo 3 > /proc/sys/vm/drop_caches; ls /mnt/t/few/*"
 NOT_READY = "/sys/class/infiniband/rxe0/ports/1/hw_counters/retry_rnr_exceeded_err"
 # A ring of its own.
 TRACE = "/sys/kernel/tracing/instances/provider"

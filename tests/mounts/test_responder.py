@@ -49,7 +49,7 @@ GARBLED = 7
 CUT_SIZES = "1 2 3 4 9 301 302 303 304"
 READERS, READS_OF_EACH = 16, 40
 FAILS_TO_LIST = "! ls /mnt/t/many > /tmp/ls 2>&1; grep -q 'Input/output error' /tmp/ls || { cat /tmp/ls >&2; exit 1; }"
-RUN = ("{{ PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONPATH=/lab/raw:/lab/referee setsid python3 /lab/responder {0} {1} {2} "
+RUN = ("{{ PYTHONPYCACHEPREFIX=/tmp/pycache PYTHONPATH=/lab/raw:/lab/referee setsid python3 -S /lab/responder {0} {1} {2} "
        "> /tmp/responder 2>&1 < /dev/null & echo $! > /tmp/responder.pid; }}; for try in $(seq 250); do grep -q listening /tmp/responder && exit 0; "
        "sleep 0.2; done; cat /tmp/responder >&2; exit 1")
 END = f"read -r group < /tmp/responder.pid; kill -9 -$group; {GONE.format('$group')}"
