@@ -50,10 +50,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have no other run's guests beside those of this one."""
+    """Have no other run's guests beside those of this one, and no processes for a choice of tests that is none."""
     config = session.config
     if hasattr(config, "workerinput") or config.getoption("collectonly"):
         return
+    # Each process would find -k and -m wrong, and the run end in a fault of xdist's.
+    config.hook.pytest_collection_modifyitems(session=session, config=config, items=[])
     if not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
         config.stash[ALONE] = contextlib.ExitStack()
         config.stash[ALONE].enter_context(pair.alone())

@@ -1,9 +1,12 @@
-"""Tests of the order of lanes, with processes that there are, one of which dies."""
+"""Tests of the order of lanes, with processes that there are, one of which dies; and of a choice of tests that is none."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import repository
 import scheduler
 
 CONFTEST = """
@@ -58,3 +61,10 @@ def test_one_takes_the_place_of_the_only_process(tmp_path: Path) -> None:
 
 def test_a_process_that_dies_last_ends_the_run(tmp_path: Path) -> None:
     assert sorted(run(tmp_path, 2, [("one", 1), ("two", 1)], dies="two-0")) == ["one-0", "two-0"]
+
+
+def test_a_choice_that_is_none_is_said_to_be_wrong() -> None:
+    here = repository.TESTS / "host/test_plans.py"
+    argv = [sys.executable, "-B", "-m", "pytest", "-n1", "-k", "one and and two", str(here)]
+    ended = subprocess.run(argv, cwd=repository.ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR and "one and and two" in ended.stderr, ended.stdout
