@@ -70,8 +70,8 @@ class Build:
     accounts: bool = False
     # Whether it has a disk of its own, which keeps what is on it without power.
     disk: bool = False
-    # Whether a kernel with kmemleak keeps account of all memory, so that leaks can be found. That takes almost half of a
-    # guest's time.
+    # Whether a debugging kernel keeps account of all memory (kmemleak, page_owner), so that leaks can be found. That takes
+    # almost half of a guest's time.
     leaks: bool = False
     # Whether its RDMA devices have the kernel's own drivers, which have no corrections of ours and play no adapter.
     plain_drivers: bool = False
