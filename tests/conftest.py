@@ -52,11 +52,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Have no other run's guests beside those of this one, and no processes for a choice of tests that is none."""
     config = session.config
-    if hasattr(config, "workerinput") or config.getoption("collectonly"):
+    if hasattr(config, "workerinput"):
         return
     # Each process would find -k and -m wrong, and the run end in a fault of xdist's.
     config.hook.pytest_collection_modifyitems(session=session, config=config, items=[])
-    if not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
+    if not config.getoption("collectonly") and not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
         config.stash[ALONE] = contextlib.ExitStack()
         config.stash[ALONE].enter_context(pair.alone())
         # It begins when the other one is over.

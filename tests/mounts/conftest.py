@@ -119,7 +119,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     here = repository.TESTS / "mounts"
     elsewhere = [item for item in items if item.path.is_relative_to(here) and _place(item) is None
                  and "cell" in getattr(item, "fixturenames", ())]
-    config.hook.pytest_deselected(items=elsewhere)
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
     left_out = set(elsewhere)
     items[:] = sorted((item for item in items if item not in left_out), key=lambda item: getattr(_place(item), "order", ()))
 

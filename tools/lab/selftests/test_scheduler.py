@@ -63,8 +63,16 @@ def test_a_process_that_dies_last_ends_the_run(tmp_path: Path) -> None:
     assert sorted(run(tmp_path, 2, [("one", 1), ("two", 1)], dies="two-0")) == ["one-0", "two-0"]
 
 
+def chosen(where: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    argv = (sys.executable, "-B", "-m", "pytest", *argv, str(repository.TESTS / where))
+    return subprocess.run(argv, cwd=repository.ROOT, capture_output=True, text=True, timeout=120, check=False)
+
+
 def test_a_choice_that_is_none_is_said_to_be_wrong() -> None:
-    here = repository.TESTS / "host/test_plans.py"
-    argv = [sys.executable, "-B", "-m", "pytest", "-n1", "-k", "one and and two", str(here)]
-    ended = subprocess.run(argv, cwd=repository.ROOT, capture_output=True, text=True, timeout=120, check=False)
+    ended = chosen("host/test_plans.py", "-n1", "-k", "one and and two")
     assert ended.returncode == pytest.ExitCode.USAGE_ERROR and "one and and two" in ended.stderr, ended.stdout
+
+
+def test_a_choice_of_mounts_is_looked_at_before_there_are_tests() -> None:
+    ended = chosen("mounts", "--collect-only", "-q", "-k", "no_test_has_this_name")
+    assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ended.stdout + ended.stderr
