@@ -24,20 +24,17 @@ class Guests:
         self._plan: Plan | None = None
         self._pair: Pair | None = None
         self._kept, self._room = contextlib.ExitStack(), contextlib.ExitStack()
-        # Why they are of no more use in this cell.
-        self._lost = ""
+        # Why they are of no more use in this cell, and why there can be none in this lane.
+        self._lost = self._unmade = ""
 
     def cell(self, lane: Lane, plan: Plan) -> Cell:
         """Those guests, set up for a cell."""
         if lane is not self.lane:
             self._turn(lane)
         if plan is not self._plan:
-            self._plan, self._lost = plan, ""
-            try:
-                self._begin(lane, plan)
-            except BaseException as failure:
-                self._give_up(str(failure) or type(failure).__name__)
-                raise
+            self._plan, self._lost = plan, self._unmade
+            if not self._lost:
+                self._try(lane, plan)
         if self._pair is None:
             raise progress.Failure(f"could not run: {self._lost}")
         return Cell(self._pair, devices.named(plan.device), plan.version, plan.server, plan.client, plan.security, plan.protocol)
@@ -63,6 +60,11 @@ class Guests:
         except progress.Failure as failure:
             failure.what = "\n".join([failure.what + cell.guests.strayed(), *cell.guests.troubles(provoked)])
             raise
+        except Exception:
+            # A fault of the test itself shows where it is; the next test is not to fail with these.
+            for trouble in cell.guests.troubles(provoked):
+                progress.line(f"  {trouble}")
+            raise
         if quiet:
             cell.guests.must_be_quiet(provoked)
         else:
@@ -73,6 +75,7 @@ class Guests:
         self._give_up("")
         self._room.close()
         self.lane = self._plan = None
+        self._unmade = ""
 
     def _turn(self, lane: Lane) -> None:
         """It is that lane's turn, when there is a place for it."""
@@ -84,13 +87,28 @@ class Guests:
             raise TimeOver
         self.lane = lane
 
+    def _try(self, lane: Lane, plan: Plan) -> None:
+        try:
+            self._begin(lane, plan)
+        except BaseException as failure:
+            self._give_up(str(failure) or type(failure).__name__)
+            raise
+
     def _begin(self, lane: Lane, plan: Plan) -> None:
         if self._pair is None:
-            self._pair = self._kept.enter_context(pair.running(lane.needed_setup()))
+            self._pair = self._kept.enter_context(pair.running(self._setup(lane)))
         self._pair.load(devices.named(plan.device), plan.server, plan.client)
         self._pair.speak(plan.protocol, plan.protocol)
         if plan.security != NO_SECURITY:
             self._pair.begin_kerberos()
+
+    def _setup(self, lane: Lane) -> pair.Setup:
+        try:
+            return lane.needed_setup()
+        except progress.Failure as failure:
+            # It would fail for the next cell, too, with the same build.
+            self._unmade = failure.what
+            raise
 
     def _give_up(self, why: str) -> None:
         self._lost = why

@@ -1,6 +1,7 @@
 """Two guests on a private link, an NFS server and a client, each with our module or the in-tree one."""
 
 import contextlib
+import itertools
 import re
 import shutil
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import cache
 import progress
 import repository
+import room
 from bench.counting import Counting
 from guests import accel
 from guests.clock import Clock
@@ -98,7 +100,6 @@ class Pair:
         self._device: Device | None = None
         self._serves = False
         self._kerberos = False
-        # Of RPC-over-RDMA, which our modules speak.
         # The highest version that our module speaks at each end.
         self._versions = dict.fromkeys((SERVER.name, CLIENT.name), 1)
         try:
@@ -323,13 +324,13 @@ def running(setup: Setup) -> Iterator[Pair]:
 
 
 def fresh_directory(name: str) -> Path:
-    """An empty directory for guests."""
-    run = repository.BUILD / "run" / name
-    # The run before is kept: its guests may have been given up after a hang.
-    before = run.with_name(f"{run.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
-    if run.exists():
-        run.rename(before)
+    """An empty directory for guests. Those before it in this run are kept: they may have been given up after a hang."""
+    runs, began = repository.BUILD / "run", time.time() - room.seconds()
+    for path in runs.glob(f"{name}*"):
+        if re.fullmatch(r"(\.\d+)?", path.name.removeprefix(name)) and path.stat().st_mtime < began:
+            shutil.rmtree(path)
+    numbered = (runs / (f"{name}.{number}" if number > 1 else name) for number in itertools.count(1))
+    run = next(path for path in numbered if not path.exists())
     run.mkdir(parents=True)
     return run
 

@@ -10,7 +10,9 @@ import pytest
 
 import lane
 import progress
+import repository
 import room
+from guests import pair
 from guests.cell import Cell
 from lane import Guests, TimeOver
 from plan import Case, Lane, Plan, case, of
@@ -86,6 +88,28 @@ def test_guests_that_do_not_start_cost_their_cell(pairs: list[mock.Mock]) -> Non
     assert len(pairs) == 1
 
 
+def test_what_cannot_be_built_is_built_once_for_a_lane(pairs: list[mock.Mock]) -> None:
+    guests, setup = Guests(), mock.Mock(side_effect=BROKEN)
+    for name in ("one", "two"):
+        with mock.patch.object(Lane, "needed_setup", setup):
+            one = Lane(name, mock.Mock(), [])
+            for version in ("4.2", "3"):
+                with pytest.raises(progress.Failure, match="it is broken"):
+                    guests.cell(one, plan(version))
+    assert setup.call_count == 2 and not pairs
+
+
+def test_what_kernels_say_meanwhile_is_heard(pairs: list[mock.Mock]) -> None:
+    """Else the next test would fail with it."""
+    guests, one = Guests(), Lane("one", mock.Mock(), [])
+    for failure in (BROKEN, ValueError("mistake")):
+        cell = guests.cell(one, plan())
+        with mock.patch.object(Cell, "clear", lambda self: True), pytest.raises(type(failure)):
+            guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [])
+        assert pairs[0].troubles.call_count == 1
+        pairs[0].troubles.reset_mock()
+
+
 def test_guests_that_are_not_set_up_are_of_no_use(pairs: list[mock.Mock]) -> None:
     """Whatever went wrong: the tests of a cell do not run in the one before."""
     guests, one, second = Guests(), Lane("one", mock.Mock(), []), plan("3")
@@ -151,3 +175,15 @@ def test_no_more_than_there_is_room_for(count: int, monkeypatch: pytest.MonkeyPa
     assert [what for _, what in sorted(held.get(timeout=60) for _ in range(4))] == ["begun", "ended"] * 2
     for worker in workers:
         worker.join()
+
+
+def test_a_run_keeps_the_directories_of_all_its_guests(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    """And none of the run before."""
+    monkeypatch.setattr(repository, "BUILD", tmp_path)
+    for name in ("one", "one.2", "one.3", "one-more"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    monkeypatch.setattr(room, "seconds", lambda: -1)
+    assert pair.fresh_directory("one").name == "one"
+    assert {path.name for path in (tmp_path / "run").iterdir()} == {"one", "one-more"}
+    monkeypatch.setattr(room, "seconds", lambda: 60)
+    assert [pair.fresh_directory("one").name for _ in range(2)] == ["one.2", "one.3"]
