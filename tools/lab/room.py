@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 import cache
 
@@ -38,22 +39,33 @@ def seconds() -> float:
 def place(count: int = 1) -> Iterator[None]:
     """So many of the places, for the length of a block; others of this run may have them for a while."""
     with contextlib.ExitStack() as stack:
-        if count > 1:
-            # Two that have a part each would wait for each other.
-            stack.enter_context(cache.lock("places", "needs more of the machine"))
-        while count:
-            count -= _taken(stack)
-            if count:
-                time.sleep(LOOK_SECONDS)
+        with _turn():
+            while count:
+                count -= _taken(stack)
+                if count:
+                    time.sleep(LOOK_SECONDS)
         yield
+
+
+@contextlib.contextmanager
+def _turn() -> Iterator[None]:
+    """Wait for those who have waited longer. Who gives a place back and wants the next would have it again before all others, and
+    two that have a part each of what they want would wait for each other."""
+    with _lock("turn") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _lock(name: str) -> TextIO:
+    path = cache.directory() / "locks" / name
+    path.parent.mkdir(exist_ok=True)
+    return path.open("a")
 
 
 def _taken(stack: contextlib.ExitStack) -> bool:
     """Take one that is free, if there is any."""
     for number in range(places()):
-        path = cache.directory() / "locks" / f"place-{number}"
-        path.parent.mkdir(exist_ok=True)
-        file = path.open("a")
+        file = _lock(f"place-{number}")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

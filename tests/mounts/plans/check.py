@@ -38,7 +38,7 @@ FEW_MUTATED = 500
 
 def lanes() -> list[Lane]:
     """Those that only wait begin first, beside the others; of those the longest, so that the last end together."""
-    return [*_idle(), _responders(), _client(), _server(), _version_2(), _others(), _peers(), _aside(),
+    return [*_idle(), _server(), _responders(), _client(), _others(), _version_2(), _aside(), _peers(),
             Lane("forced", setups.server_forced, [Plan("rxe", LIFE, [adapter.test_core_registers_memory_for_all_rdma])])]
 
 

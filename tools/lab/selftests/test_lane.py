@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -175,6 +176,32 @@ def test_no_more_than_there_is_room_for(count: int, monkeypatch: pytest.MonkeyPa
     assert [what for _, what in sorted(held.get(timeout=60) for _ in range(4))] == ["begun", "ended"] * 2
     for worker in workers:
         worker.join()
+
+
+def wait(begin: object, name: str, events: object) -> None:
+    begin.wait()  # type: ignore[attr-defined]
+    with room.place():
+        events.put(name)  # type: ignore[attr-defined]
+
+
+def test_who_waits_has_a_place_before_who_gives_it_back(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    monkeypatch.setenv(room.PLACES, "1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    context = multiprocessing.get_context("fork")
+    begin, events = context.Event(), context.Queue()
+    # It would have what this one has open.
+    other = context.Process(target=wait, args=(begin, "other", events), daemon=True)
+    other.start()
+    with room.place():
+        begin.set()
+        turn = tmp_path / "rpcrdma/locks/turn"
+        for _ in range(1000):
+            if turn.exists() and f":{turn.stat().st_ino} " in Path("/proc/locks").read_text():
+                break
+            time.sleep(0.01)
+    wait(begin, "this", events)
+    assert [events.get(timeout=60) for _ in range(2)] == ["other", "this"]
+    other.join()
 
 
 def test_a_run_keeps_the_directories_of_all_its_guests(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
