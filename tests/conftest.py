@@ -20,8 +20,18 @@ from scheduler import Lanes
 ALONE = pytest.StashKey[contextlib.ExitStack]()
 # Where tests are that have none.
 WITHOUT_GUESTS = ("tests/host", "tests/series", "tests/defects", "tools/")
-# Of a file: the first test that has failed.
+IN_TURN = "one_after_the_other"
+# Of a file: the first of those that has failed.
 FAILED = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Have no other run's guests beside those of this one, before xdist asks how much room there is."""
+    if hasattr(config, "workerinput") or config.getoption("collectonly") or all(name.startswith(WITHOUT_GUESTS) for name in config.args):
+        return
+    config.stash[ALONE] = contextlib.ExitStack()
+    config.stash[ALONE].enter_context(pair.alone())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,20 +58,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
     return Lanes(config, log)
 
 
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Have no other run's guests beside those of this one, and no processes for a choice of tests that is none."""
-    config = session.config
-    if hasattr(config, "workerinput"):
-        return
-    # Each process would find -k and -m wrong, and the run end in a fault of xdist's.
-    config.hook.pytest_collection_modifyitems(session=session, config=config, items=[])
-    if not config.getoption("collectonly") and not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
-        config.stash[ALONE] = contextlib.ExitStack()
-        config.stash[ALONE].enter_context(pair.alone())
-        # It begins when the other one is over.
-        del os.environ[room.BEGAN]
-        room.seconds()
+    """Begin no processes for a choice of tests that is none: each would find -k and -m wrong, and the run end in a fault of xdist's."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.hook.pytest_collection_modifyitems(session=session, config=session.config, items=[])
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -85,14 +88,15 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     outcome = yield
     report = outcome.get_result()
     if report.failed and call.excinfo is not None and item.parent is not None:
-        item.parent.stash.setdefault(FAILED, item.name)
+        if item.get_closest_marker(IN_TURN):
+            item.parent.stash.setdefault(FAILED, item.name)
         if isinstance(call.excinfo.value, progress.Failure):
             report.longrepr = call.excinfo.getrepr(style="value")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A test that goes on from where the one before ended has failed with that."""
-    if item.get_closest_marker("one_after_the_other") and (before := item.parent and item.parent.stash.get(FAILED, "")):
+    if item.get_closest_marker(IN_TURN) and (before := item.parent and item.parent.stash.get(FAILED, "")):
         raise progress.Failure(f"could not run: {before} has failed")
 
 
@@ -103,8 +107,15 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     reports = [report for outcome in ("passed", "failed", "error", "skipped") for report in terminalreporter.stats.get(outcome, [])
                if isinstance(report, pytest.TestReport)]
     if reports:
-        # One of hours is not to go with the next check.
-        plan = config.getoption("plan", "check")
-        path = repository.BUILD / ("tests.html" if plan == "check" else f"{plan}.html")
+        path = repository.BUILD / f"{_page(config)}.html"
         page.write(path, " ".join(["tests of", *config.args]), room.seconds(), reports)
         terminalreporter.write_line(f"the page of this run: {path}")
+
+
+def _page(config: pytest.Config) -> str:
+    """The name of the page; one of hours is not to go with the next check."""
+    plan = config.getoption("plan", "check")
+    if plan != "check":
+        return plan
+    own = [path.name for path in repository.TESTS.iterdir() if config.args == [f"tests/{path.name}"]]
+    return own[0] if own and own[0] not in ("host", "mounts") else "tests"

@@ -64,15 +64,15 @@ def test_a_process_that_dies_last_ends_the_run(tmp_path: Path) -> None:
 
 
 def chosen(where: str, *argv: str) -> subprocess.CompletedProcess[str]:
-    argv = (sys.executable, "-B", "-m", "pytest", *argv, str(repository.TESTS / where))
+    argv = (sys.executable, "-B", "-m", "pytest", *argv, where)
     return subprocess.run(argv, cwd=repository.ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_a_choice_that_is_none_is_said_to_be_wrong() -> None:
-    ended = chosen("host/test_plans.py", "-n1", "-k", "one and and two")
+    ended = chosen("tests/host/test_plans.py", "-n1", "-k", "one and and two")
     assert ended.returncode == pytest.ExitCode.USAGE_ERROR and "one and and two" in ended.stderr, ended.stdout
 
 
 def test_a_choice_of_mounts_is_looked_at_before_there_are_tests() -> None:
-    ended = chosen("mounts", "--collect-only", "-q", "-k", "no_test_has_this_name")
+    ended = chosen("tests/mounts", "--collect-only", "-q", "-k", "no_test_has_this_name")
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED, ended.stdout + ended.stderr
