@@ -15,10 +15,10 @@ import progress
 import repository
 import room
 from guests.cell import Cell
+from judges.messages import of_device
 from lane import Guests, TimeOver
 from plan import Case, Lane, Plan, case
 from plans import PLANS
-from provoked import SIW_GOODBYE
 from totals import TOTALS
 
 LANES, GUESTS = pytest.StashKey[list[Lane]](), pytest.StashKey[Guests]()
@@ -138,7 +138,7 @@ def cell(request: pytest.FixtureRequest) -> Cell:
     try:
         found = guests.cell(place.lane, place.plan)
     except TimeOver:
-        pytest.skip("the time is over")
+        pytest.skip(f"{place.lane.name}: the time is over")
     request.node.user_properties.append((page.LOGS, str(found.guests.run)))
     return found
 
@@ -152,9 +152,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
     kind = arguments["cell"].device
     provoked = [message for mark in pyfuncitem.iter_markers("provokes") if mark.kwargs.get("on", kind) == kind
-                for message in mark.args]
-    if kind == "siw":
-        provoked.append(SIW_GOODBYE)
+                for message in mark.args] + of_device(kind)
     guests.judge(functools.partial(pyfuncitem.obj, **arguments), arguments["cell"], place.plan, pyfuncitem.name, provoked)
     return True
 

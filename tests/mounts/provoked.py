@@ -22,6 +22,4 @@ BONDED = Expected(60, re.compile(r"(bond0|eth0)( \(unregistering\))?: .*|virtio_
                                  r"RDMA CM addr change for ndev eth0 used by id \w+|"
                                  r"rpcrdma: cannot listen on \S+ any more: ENODEV; trying again"),
                   "a bond is made, changed and unmade")
-# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye.
-SIW_GOODBYE = Expected(2, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
 CANCELS = (LOST, TERMINATED, KILLED_IN_RECALL)

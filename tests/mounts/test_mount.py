@@ -13,8 +13,9 @@ from guests.cell import FEW_SIZES, LONG_SECONDS, MANY, NO_SECURITY, PORT, SUMS, 
 from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
 from judges import capture, referee, trace_events, trace_requester, trace_responder
+from judges.messages import SIW_GOODBYE
 from plan import provokes
-from provoked import CANCELS, DEBUGGED, LOST, NOT_RESPONDING, SIW_GOODBYE
+from provoked import CANCELS, DEBUGGED, LOST, NOT_RESPONDING
 from test_keep_alive import LOSES_CONNECTION
 
 SMALL_SIZES = "0 1 1023 4095 4096 4097 65537 1048577"

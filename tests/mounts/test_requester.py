@@ -17,9 +17,9 @@ from guests.agent import Result
 from guests.cell import LONG_SECONDS, LOOK_SECONDS, Cell
 from guests.pair import OURS
 from judges import trace_events, trace_responder
-from judges.messages import Expected
+from judges.messages import SIW_GOODBYE, Expected
 from plan import Test, long, provokes, of
-from provoked import DEBUGGED, MOVED, SIW_GOODBYE
+from provoked import DEBUGGED, MOVED
 
 # The program's own words for its parts.
 PULLS, LATE, HELD, CROWDED = "pulls", "late pulls", "held pulls", "crowded pulls"
@@ -105,11 +105,13 @@ def test_forged_keys(cell: Cell) -> None:
     part(cell, "forged keys")
 
 
-def of_any_adapter(flavour: str = "debug") -> list[Test]:
-    """What any adapter can do, for a server with that kernel: Debian's has no NFS 2, and one that debugs has more memory around
-    what is measured."""
-    left_out = (test_nfs_2,) if flavour == "stock" else (test_held_pulls, test_held_replies, test_crowded_pulls)
-    return of(sys.modules[__name__], test_forged_keys, *left_out)
+def of_any_adapter(flavour: str = "debug", whose: str = OURS) -> list[Test]:
+    """What any adapter can do, for a server with that kernel and that module: Debian's kernel has no NFS 2, one that debugs has more
+    memory around what is measured, and the in-tree module has neither version 2 nor much to pull."""
+    measured = test_held_pulls, test_held_replies, test_crowded_pulls
+    cannot = (test_nfs_2,) if flavour == "stock" else measured
+    lacks = () if whose == OURS else (test_version_2, test_version_2_back, test_mutated_messages, *measured)
+    return of(sys.modules[__name__], test_forged_keys, *cannot, *lacks)
 
 
 def part(cell: Cell, name: str) -> None:
@@ -144,9 +146,8 @@ def test_version_2(cell: Cell) -> None:
     """The part for version 2 of RPC-over-RDMA, which our module alone speaks. The in-tree one refuses it as any other
     version does ("errors"). First messages and properties; each header type with each kind of chunk; fragments and what
     may come between; credits few, none, taken back; silence; each error of the draft, section 7."""
-    if cell.server_module == OURS:
-        with _speaking_2(cell), version_tests.fired(cell.guests.server, "svcrdma", version_tests.GRANTS):
-            part(cell, "version 2")
+    with _speaking_2(cell), version_tests.fired(cell.guests.server, "svcrdma", version_tests.GRANTS):
+        part(cell, "version 2")
 
 
 @provokes(*ENDS_MANY)
@@ -154,10 +155,9 @@ def test_version_2(cell: Cell) -> None:
 def test_mutated_messages(cell: Cell, name: str) -> None:
     """The part for messages with something wrong, which cost connections at most, and a few lines a minute; and all
     that the server's device had made for them goes. 2,000 or 100,000; another connection is served meanwhile."""
-    if cell.server_module == OURS:
-        cell.settled()
-        with _speaking_2(cell), left_alone(cell, cell.server):
-            judge(cell.guests.client.run(COMMAND.format(cell.server_module, name), MANY_SECONDS))
+    cell.settled()
+    with _speaking_2(cell), left_alone(cell, cell.server):
+        judge(cell.guests.client.run(COMMAND.format(cell.server_module, name), MANY_SECONDS))
 
 
 @contextlib.contextmanager
@@ -187,10 +187,9 @@ def _numbers(resources: str) -> list[int]:
 @provokes(LEFT, callback_tests.RESTARTED)
 def test_version_2_back(cell: Cell) -> None:
     """The same for Calls of nfsd, as in `reverse`."""
-    if cell.server_module == OURS:
-        with callback_tests.patient(cell), _speaking_2(cell):
-            cell.server(callback_tests.NO_GRACE)
-            part(cell, "version 2 back")
+    with callback_tests.patient(cell), _speaking_2(cell):
+        cell.server(callback_tests.NO_GRACE)
+        part(cell, "version 2 back")
 
 
 @contextlib.contextmanager
@@ -268,10 +267,9 @@ def test_pulls(cell: Cell) -> None:
 def test_held_pulls(cell: Cell) -> None:
     """What is provided to clients that do not say that they have pulled it costs the server no more than the user guide
     says; when they say so it is free again. It takes four minutes."""
-    if cell.server_module == OURS:
-        with _knobs(cell):
-            cell.server(KNOBS.format(600, HELD_BYTES))
-            _held(cell)
+    with _knobs(cell):
+        cell.server(KNOBS.format(600, HELD_BYTES))
+        _held(cell)
 
 
 def _knobs(cell: Cell) -> contextlib.AbstractContextManager[None]:
@@ -283,10 +281,9 @@ def _knobs(cell: Cell) -> contextlib.AbstractContextManager[None]:
 @provokes(LOST, REFUSED, TERMINATED, dataclasses.replace(LEFT, most=CROWD))
 def test_crowded_pulls(cell: Cell) -> None:
     """What is provided to many clients together costs the server no more than the user guide says, and goes with them."""
-    if cell.server_module == OURS:
-        with _knobs(cell):
-            cell.server(KNOBS.format(600, HELD_BYTES))
-            _crowded(cell)
+    with _knobs(cell):
+        cell.server(KNOBS.format(600, HELD_BYTES))
+        _crowded(cell)
 
 
 def _crowded(cell: Cell) -> None:
@@ -330,8 +327,6 @@ def _measured(cell: Cell, name: str) -> tuple[int, int, int]:
 def test_held_replies(cell: Cell) -> None:
     """What waits for clients of version 2 that take no Replies costs the server no more than the user guide says, and goes with
     them. Of their Calls none is begun while a Reply waits: each thread of nfsd may have begun one before."""
-    if cell.server_module != OURS:
-        return
     cell.server("rpcdebug -m rpc -s svcsock")
     with progress.undoing(lambda: cell.server("rpcdebug -m rpc -c svcsock")), _speaking_2(cell):
         used, kept, executed = _measured(cell, HELD_2)

@@ -7,7 +7,7 @@ import settings
 from guests import arch, devices, kernels, module, pair
 from guests.kernels import Kernel
 from guests.monitor import Monitor
-from judges import referee
+from judges import messages, referee
 
 MOUNT = "mkdir -p /mnt && mount -t nfs -o vers={version},proto=rdma,port=20049{more} 192.0.2.1:{path} /mnt"
 # NFS 3: without lockd, and without the MOUNT protocol over UDP.
@@ -53,7 +53,7 @@ def _try(kernel: Kernel, server: str, client: str, device: str, version: str, pr
                 referee.judge(guests.run / CAPTURE, LEAST_MESSAGES)
         with progress.step("removing the module"):
             guests.unload()
-        guests.must_be_quiet()
+        guests.must_be_quiet(messages.of_device(devices.named(device).kind))
     progress.line("PASS")
     return 0
 

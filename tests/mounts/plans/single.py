@@ -32,7 +32,7 @@ def requester_lanes() -> list[Lane]:
     """Our requester against one server, ours or the in-tree one; of the latter, the known differences are expected."""
     device, whose = _device(), settings.choice("SERVER", (OURS, IN_TREE))
     flavour = settings.choice("KERNEL", ("stock", "debug"))
-    tests = [*requester.of_any_adapter(flavour), *([requester.test_forged_keys] if devices.named(device).kind == "siw" else [])]
+    tests = [*requester.of_any_adapter(flavour, whose), *([requester.test_forged_keys] if devices.named(device).kind == "siw" else [])]
     # What the in-tree server makes its kernel say is shown, but is no mistake of ours.
     plan = Plan(device, None, [*tests, *_leaks(flavour, whose)], server=whose, quiet=whose == OURS)
     return [Lane("requester", partial(setups.chosen, flavour, SERVER.name, whose == OURS), [plan])]

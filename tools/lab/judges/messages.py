@@ -31,6 +31,15 @@ class Expected:
     reason: str
 
 
+# siw says so, and not that it was flushed, of what the server still sends when a client says good-bye.
+SIW_GOODBYE = Expected(2, re.compile(r"rpcrdma: connection from \S+ lost: local QP operation error"), "a client leaves")
+
+
+def of_device(kind: str) -> list[Expected]:
+    """What devices of a kind bring about at any time."""
+    return [SIW_GOODBYE] if kind == "siw" else []
+
+
 class KernelLog:
     """What a guest's kernel said, from check to check."""
 
