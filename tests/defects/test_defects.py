@@ -1,8 +1,10 @@
-"""Plants each defect, or those that DEFECTS gives by number, in a copy of the tree, and wants the test named in it to fail."""
+"""Plants each defect, or those that DEFECTS gives by number, in a copy of the tree, and wants the test named in it to fail, which
+passes without it."""
 
 import os
 import shlex
 import subprocess
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,27 @@ import defects
 import progress
 import repository
 import room
+from defects import Defect
 
 pytestmark = pytest.mark.xdist_group("defects")
 PLACE = repository.BUILD / "defects"
 COPY = PLACE / "tree"
-WANTED = os.environ.get("DEFECTS", "").split()
-PATCHES = [path for path in defects.listed() if not WANTED or path.name.partition("-")[0] in WANTED]
+# What has failed without a defect.
+UNSOUND = set()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    try:
+        paths = defects.chosen(os.environ.get("DEFECTS", ""))
+    except progress.Failure as failure:
+        raise pytest.UsageError(str(failure)) from failure
+    if "path" in metafunc.fixturenames:
+        metafunc.parametrize("path", paths, ids=lambda path: path.stem)
+    if "planted" in metafunc.fixturenames:
+        by_run = defaultdict(list)
+        for defect in map(defects.read, paths):
+            by_run[defect.run].append(defect)
+        metafunc.parametrize("planted", by_run.values(), ids=lambda planted: planted[0].name)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +42,18 @@ def tree() -> Path:
     return COPY
 
 
-@pytest.mark.parametrize("path", PATCHES, ids=lambda path: path.stem)
+def test_passes_without_a_defect(tree: Path, planted: list[Defect]) -> None:
+    """Else it would find whatever is planted."""
+    log = PLACE / f"{planted[0].name}.log"
+    if _run(defects.command(planted), tree, log) != 0:
+        UNSOUND.add(planted[0].run)
+        raise progress.Failure("the tests fail without a defect, too", log=log)
+
+
 def test_is_found(tree: Path, path: Path) -> None:
     defect = defects.read(path)
+    if defect.run in UNSOUND:
+        raise progress.Failure(f"could not run: {defect.name} fails without it, too")
     progress.line(f"  {defect.what}")
     defects.apply(path, tree)
     log = PLACE / f"{path.stem}.log"

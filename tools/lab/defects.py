@@ -12,6 +12,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,8 +34,18 @@ class Defect:
     variables: tuple[str, ...]
 
     @property
+    def run(self) -> tuple[str, tuple[str, ...]]:
+        """What one run of make has the tests of."""
+        return self.target, self.variables
+
+    @property
+    def name(self) -> str:
+        """That run, in a word."""
+        return "-".join([self.target, *self.variables]).replace(" ", "-")
+
+    @property
     def command(self) -> list[str]:
-        return ["make", self.target, f"TESTS={self.test}", *self.variables]
+        return command([self])
 
     @property
     def build(self) -> list[str]:
@@ -46,9 +57,25 @@ class Defect:
         return name.startswith(("FAILED ", "ERROR ")) and all(word in name for word in self.test.split(" and "))
 
 
+def command(defects: Sequence[Defect]) -> list[str]:
+    """The tests that have to find defects which have their run in common. A TESTS among the variables comes last, and counts."""
+    target, variables = defects[0].run
+    return ["make", target, "TESTS=" + " or ".join(dict.fromkeys(f"({defect.test})" for defect in defects)), *variables]
+
+
 def listed() -> list[Path]:
     """The patches."""
     return sorted(DIRECTORY.glob("*.patch"))
+
+
+def chosen(numbers: str) -> list[Path]:
+    """The patches that have these numbers; all, if there are none."""
+    found = {int(path.name.partition("-")[0]): path for path in listed()}
+    wanted = numbers.split()
+    unknown = [number for number in wanted if not number.isdecimal() or int(number) not in found]
+    if unknown:
+        raise progress.Failure(f"no defect has the number {unknown[0]}", f"choose from {DIRECTORY}")
+    return [found[int(number)] for number in wanted] or list(found.values())
 
 
 def stale() -> None:
