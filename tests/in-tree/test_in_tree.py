@@ -13,7 +13,8 @@ from guests.pair import End, Setup, running
 from series import tree
 from series.overlay import Overlay, no_warning
 
-pytestmark = [pytest.mark.xdist_group("in-tree"), pytest.mark.one_after_the_other]
+pytestmark = pytest.mark.xdist_group("in-tree")
+in_turn = pytest.mark.one_after_the_other
 HERE = repository.BUILD / "in-tree"
 OURS = f"{tree.HOME}/rpcrdma"
 # Symbols of Rust have the name of their crate in theirs.
@@ -29,6 +30,7 @@ def overlay() -> Overlay:
     return made
 
 
+@in_turn
 def test_left_alone_unless_it_is_chosen(overlay: Overlay) -> None:
     """By default the one in C is built, as if ours were not there."""
     (HERE / "obj-m").write_text(f"include .config\ninclude {tree.SUNRPC}/Makefile\nall:\n\t@printf '%s\\n' $(obj-m)\n")
@@ -39,6 +41,7 @@ make -sf {HERE}/obj-m | grep -qx xprtrdma/
     no_warning(log)
 
 
+@in_turn
 def test_builds_as_a_module_without_a_warning(overlay: Overlay) -> None:
     """Of compilers, objtool or modpost."""
     log = overlay.run("in-tree-module", "in tree: as a module", f"""
@@ -51,6 +54,7 @@ make LLVM=1 -j{JOBS} {OURS}.ko
     no_warning(log)
 
 
+@in_turn
 def test_builds_into_the_kernel_without_a_warning(overlay: Overlay) -> None:
     """The kernel is of its own, in the surroundings of the one whose tree it was built in."""
     image = HERE / "bzImage"
@@ -69,9 +73,10 @@ def test_kernels_rustfmt(overlay: Overlay) -> None:
     overlay.run("in-tree-rustfmt", "in tree: with the kernel's rustfmt", tree.RUSTFMT)
 
 
-def test_kernel_that_has_it_built_in_mounts() -> None:
+@in_turn
+def test_kernel_that_has_it_built_in_mounts(overlay: Overlay) -> None:
     """Two guests whose kernel has it built in: a file each way."""
-    end = End(_built_in(kernels.light()), None)
+    end = End(_built_in(overlay.kernel), None)
     with room.place(), running(Setup("in-tree", end, end)) as guests:
         guests.both(devices.named("rxe").command)
         guests.both(PROVE)

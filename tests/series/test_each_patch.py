@@ -14,7 +14,9 @@ from series import command, fixes, patches, tree
 from series.overlay import Overlay, no_warning
 from series.patches import Patch
 
-pytestmark = [pytest.mark.xdist_group("series"), pytest.mark.one_after_the_other]
+pytestmark = pytest.mark.xdist_group("series")
+in_turn = pytest.mark.one_after_the_other
+EACH = pytest.mark.parametrize("patch", patches.read(), ids=lambda patch: patch.name)
 HERE = repository.BUILD / "series-check"
 # The entry in MAINTAINERS is for a directory and comes with the first patch, and get_maintainer.pl is asked about each.
 IGNORED = "FILE_PATH_CHANGES"
@@ -26,12 +28,11 @@ grep -qx CONFIG_SUNRPC_XPRT_RDMA_RUST=y .config
 ! grep -q RPCRDMA_KUNIT_TEST {tree.HOME}/Kconfig || grep -qx CONFIG_RPCRDMA_KUNIT_TEST=y .config
 make LLVM=1 -j{JOBS} {tree.HOME}/rpcrdma.ko
 """
-PATCHES = patches.read()
 
 
 @pytest.fixture(scope="module")
 def mails() -> dict[Patch, Path]:
-    return dict(zip(PATCHES, command.make()[1:], strict=True))
+    return dict(zip(patches.read(), command.make()[1:], strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -46,24 +47,12 @@ def overlay() -> Overlay:
     return made
 
 
-@pytest.mark.parametrize("patch", PATCHES, ids=lambda patch: patch.name)
-def test_patch(overlay: Overlay, mails: dict[Patch, Path], patch: Patch) -> None:
-    """It applies on those before, builds without a warning, and checkpatch.pl has nothing to say. With KUnit suites
-    once they are there; each source file is compiled, and the kernel's rustfmt changes no line."""
+@in_turn
+@EACH
+def test_builds(overlay: Overlay, mails: dict[Patch, Path], patch: Patch) -> None:
+    """It applies on those before, and builds without a warning. With KUnit suites once they are there; each source file is
+    compiled, and the kernel's rustfmt changes no line."""
     mail = mails[patch]
-    _build(overlay, mail, patch)
-    _checkpatch(overlay, mail, patch)
-
-
-def test_get_maintainer_finds_the_entry(overlay: Overlay, mails: dict[Patch, Path]) -> None:
-    """For each patch it names whom the entry names."""
-    _, address = repository.author()
-    ask = "perl scripts/get_maintainer.pl --nogit --nogit-fallback --norolestats"
-    overlay.run("series-get-maintainer", "series: get_maintainer.pl",
-                "".join(f"{ask} {mail} | grep -F '<{address}>'\n" for mail in mails.values()))
-
-
-def _build(overlay: Overlay, mail: Path, patch: Patch) -> None:
     apply = f"{command.identity()} {GIT} am -q --whitespace=error {mail}\n"
     log = overlay.run(f"series-{patch.name}", f"series: {patch.subject}", apply + BUILD + tree.RUSTFMT)
     no_warning(log)
@@ -78,7 +67,18 @@ def _compiled(overlay: Overlay) -> set[str]:
             for word in path.read_text().split()}
 
 
-def _checkpatch(overlay: Overlay, mail: Path, patch: Patch) -> None:
+@in_turn
+def test_get_maintainer_finds_the_entry(overlay: Overlay, mails: dict[Patch, Path]) -> None:
+    """For each patch it names whom the entry names."""
+    _, address = repository.author()
+    ask = "perl scripts/get_maintainer.pl --nogit --nogit-fallback --norolestats"
+    overlay.run("series-get-maintainer", "series: get_maintainer.pl",
+                "".join(f"{ask} {mail} | grep -F '<{address}>'\n" for mail in mails.values()))
+
+
+@EACH
+def test_checkpatch_has_nothing_to_say(overlay: Overlay, mails: dict[Patch, Path], patch: Patch) -> None:
+    mail = mails[patch]
     declaring = any(DECLARING.fullmatch(posixpath.basename(name)) for name in fixes.files(mail))
     ignored = [IGNORED, *([DECLARATIONS] if declaring else [])]
     # Its exit status also counts matters of taste, which it looks for below net/.

@@ -35,7 +35,10 @@ def test_mail(overlay: Overlay, mails: dict[Path, Path], patch: Path) -> None:
     # A kernel of ours may have it already.
     log = overlay.run(f"fixes-{mail.stem}", f"fixes: {mail.stem}", f"""perl scripts/checkpatch.pl --strict --ignore={HISTORY} {mail}
 grep -q '^Cc: .*@vger.kernel.org' {mail}
-patch -p1 -R --dry-run -s -f < {mail} > /dev/null || {{ patch -p1 -s < {mail} && new=1; }}
+if ! patch -p1 -R --dry-run -s -f < {mail} > /dev/null; then
+patch -p1 -s < {mail}
+new=1
+fi
 make LLVM=1 -j{JOBS} {objects}
 test -z "$new" || patch -p1 -R -s < {mail}
 """)

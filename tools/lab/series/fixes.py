@@ -10,13 +10,12 @@ from guests import kernels, roots
 
 DIRECTORY = repository.BUILD / "fixes"
 SCRATCH = repository.BUILD / "fixes-git"
-PATCHES = repository.ROOT / "Documentation/patches"
 ASK = "perl scripts/get_maintainer.pl --nogit --nogit-fallback --norolestats {}"
 
 
 def listed() -> list[Path]:
     """Those that the repository has."""
-    return sorted(PATCHES.rglob("*.patch"))
+    return sorted(kernels.PATCHES.rglob("*.patch"))
 
 
 def make(author: dict[str, str]) -> list[Path]:
@@ -48,5 +47,5 @@ def _mail(patch: Path, author: dict[str, str], log: Path) -> Path:
     for argv in (["init", "-q", "-b", "fix"], ["add", *files(patch)], ["commit", "-q", "-m", "plain"],
                  ["apply", "--index", "--whitespace=error", str(patch)], ["commit", "-q", "-F", ".message"]):
         root.run(["git", *argv], log, f"{patch.name} could not be made a mail", author, SCRATCH)
-    place = DIRECTORY / patch.parent.relative_to(PATCHES)
+    place = DIRECTORY / patch.parent.relative_to(kernels.PATCHES)
     return Path(root.output(["git", "format-patch", "-1", f"--output-directory={place}", *options], SCRATCH).strip())
