@@ -1,6 +1,7 @@
 """The module on every kernel that Debian's archive has the source of, and on plain ones: built, loaded, mounted with. KERNELS takes
 a part of their names."""
 
+import functools
 import os
 import re
 from collections.abc import Callable
@@ -11,12 +12,12 @@ import kunits
 import progress
 import room
 import try_mount
-from guests import archive, devices, kernels, module, pair, plain
+from guests import archive, devices, kernels, module, pair, plain, roots
 from guests.archive import Listed
 from guests.kernels import Kernel
 from guests.machine import Build
 from guests.pair import OURS, End, Pair, Setup
-from judges import quiet_build
+from judges import messages, quiet_build
 
 pytestmark = pytest.mark.xdist_group("kernels")
 Record = Callable[[str, object], None]
@@ -27,20 +28,42 @@ BUILD = Build(plain_drivers=True)
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask the archive which there are."""
-    wanted = os.environ.get("KERNELS", "")
-    if "debians" in metafunc.fixturenames:
-        found = {f"{each.packages.release} of {each.archive}": each for each in archive.listed()}
-        metafunc.parametrize("debians", [pytest.param(each, id=name.replace(" ", "-")) for name, each in found.items() if wanted in name])
-    if "newest" in metafunc.fixturenames:
-        found = {f"plain {each.packages.version} of {each.archive}": each for each in _newest(archive.listed())}
-        metafunc.parametrize("newest", [pytest.param(each, id=name.replace(" ", "-")) for name, each in found.items() if wanted in name])
+    for argument, found in (("debians", _debians), ("newest", _newest)):
+        if argument in metafunc.fixturenames:
+            try:
+                metafunc.parametrize(argument, [pytest.param(each, id=name) for name, each in found().items() if _wanted() in name])
+            except progress.Failure as failure:
+                raise pytest.UsageError(str(failure)) from failure
 
 
-def _newest(listed: list[Listed]) -> list[Listed]:
-    """The newest of all, and the newest of the series that the module is made for."""
-    whole = sorted((each for each in listed if not each.missing), key=lambda each: archive.age(each.packages.version))
+@functools.cache
+def _listed() -> list[Listed]:
+    """What the archive has now. Of the suite of the tools its lists say what all other tests run on, until the cache is renewed."""
+    for suite in archive.ARCHIVES:
+        if suite != roots.SUITE:
+            archive.update(roots.builder(suite))
+    return archive.listed()
+
+
+@functools.cache
+def _wanted() -> str:
+    """What the names of kernels are to have in them."""
+    wanted, names = os.environ.get("KERNELS", "").replace(" ", "-"), [*_debians(), *_newest()]
+    if not any(wanted in name for name in names):
+        raise progress.Failure(f"KERNELS={wanted} chooses none of: {', '.join(names)}")
+    return wanted
+
+
+def _debians() -> dict[str, Listed]:
+    """By name: those that Debian has built."""
+    return {f"{each.packages.release}-of-{each.archive}": each for each in _listed()}
+
+
+def _newest() -> dict[str, Listed]:
+    """By name: the newest of all, and the newest of the series that the module is made for."""
+    whole = sorted((each for each in _listed() if not each.missing), key=lambda each: archive.age(each.packages.version))
     series = [each for each in whole if each.packages.series == kernels.SERIES]
-    return list({each.packages.version: each for each in whole[-1:] + series[-1:]}.values())
+    return {f"plain-{each.packages.version}-of-{each.archive}": each for each in whole[-1:] + series[-1:]}
 
 
 def test_kernel_of_debian(debians: Listed, record_property: Record) -> None:
@@ -98,4 +121,4 @@ def _mount(guests: Pair, device: str, version: str) -> None:
     guests.client.must(try_mount.mount(version))
     try_mount.copy(guests)
     guests.client.must("umount /mnt")
-    guests.must_be_quiet()
+    guests.must_be_quiet(messages.of_device(device))

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+import cache
+import progress
 from guests import roots
 from guests.arch import AMD64, Arch
 
@@ -55,6 +57,13 @@ class Listed:
 def listed() -> list[Listed]:
     """Every kernel of the suites, newest first in each."""
     return [kernel for suite, archives in ARCHIVES.items() for archive in archives for kernel in kernels(suite, archive)]
+
+
+def update(root: roots.Root) -> None:
+    """Have a root read the lists of its suites again."""
+    log = cache.logs() / "apt-update.log"
+    with progress.step("looking for newer kernel packages", log), cache.lock(f"lists-{root.path.name}", "reads the archive's lists"):
+        root.run(["apt-get", "update"], log, f"apt-get update failed in {root.path.name}")
 
 
 def kernels(suite: str, archive: str, arch: Arch = AMD64) -> list[Listed]:

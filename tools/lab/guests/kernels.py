@@ -185,11 +185,9 @@ def plain(version: str) -> str:
 
 def _packages(arch: Arch) -> Packages:
     """The newest 7.3 of which every package exists; what the tool root knows, asked again only when that is gone."""
-    log = cache.logs() / "apt-update.log"
     for ask in (False, True):
         if ask:
-            with progress.step("looking for newer kernel packages", log):
-                _update_lists(roots.tool_root(), log)
+            archive.update(roots.tool_root())
         seen = [each for each in archive.kernels(roots.SUITE, archive.BACKPORTS, arch) if each.packages.series == SERIES]
         for each in seen:
             if not each.missing:
@@ -198,11 +196,6 @@ def _packages(arch: Arch) -> Packages:
     raise progress.Failure(f"no complete set of packages of a {SERIES} kernel for {arch.debian} in {archive.BACKPORTS} "
                       f"(versions seen: {tried})", "try again later if the archive is being updated; otherwise it has no "
                       f"{SERIES} any more, and only an existing cache still works")
-
-
-def _update_lists(root: roots.Root, log: Path) -> None:
-    with cache.lock(f"lists-{root.path.name}", "reads the archive's lists"):
-        root.run(["apt-get", "update"], log, "apt-get update failed in the tool root")
 
 
 def downloaded(packages: Packages) -> Path:
@@ -217,7 +210,7 @@ def downloaded(packages: Packages) -> Path:
                 root.run(["apt-get", "download", *names], log, "download failed", directory=path)
             except progress.Failure:
                 # The lists in the root may be older than what the archive still has.
-                _update_lists(root, log)
+                archive.update(root)
                 root.run(["apt-get", "download", *names], log, "the kernel packages could not be downloaded",
                          directory=path, todo="run the same again; if that fails, remove root-tools-* from the "
                          f"cache directory {cache.directory()}, which has the old package lists")
