@@ -317,6 +317,3 @@ def test_clients_address_moves(cell: Cell) -> None:
                 cell.client("/lab/bond move")
                 cell.await_connects(before + 1, LONG_SECONDS)
         cell.still_works()
-
-
-# For every check.

@@ -17,7 +17,6 @@ from judges.messages import Expected
 from plan import Case, Test, provokes
 from totals import TOTALS, Kind
 
-VERSION = "4.2"
 # RPCs from one broken connection to the next. One of version 2 begins with three times the credits, and all that was sent is sent
 # again; the next comes without delay only where a few have had their answers.
 INTERVALS = {1: 30, 2: 100}

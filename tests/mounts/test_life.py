@@ -213,9 +213,10 @@ def _crowd(cell: Cell, count: int) -> Iterator[None]:
 
 def _await_waiting(cell: Cell, count: int) -> None:
     """Fail unless so many connections will wait at the server."""
-    deadline = time.monotonic() + BACK_SECONDS
+    clock = cell.guests.clock
+    deadline = clock.now() + SECONDS_EACH * count + BACK_SECONDS
     while (found := int(cell.server(WAITING))) != count:
-        if time.monotonic() > deadline:
+        if clock.now() > deadline:
             raise progress.Failure(f"{found} connections wait at the server, not {count}")
         time.sleep(LOOK_SECONDS)
 

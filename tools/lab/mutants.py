@@ -150,12 +150,12 @@ def _survivors(verdicts: Mapping[str, str]) -> list[str]:
 
 def _round(crate: Crate, tests: str, file: str, again: bool) -> dict[str, str]:
     """Try all mutants, or those that were not found before, on some tests: the verdict on each."""
-    out = OUT / crate.package
+    out, where = OUT / crate.package, file.rstrip("/") or crate.mutated
     # What git ignores is in the tree, which it ignores itself.
     argv = ["nice", "-n", "19", str(_tool()), "mutants", "--output", str(out), "--jobs", str(kernels.JOBS), "--gitignore=false",
             "--no-shuffle", "--colors", "never", "--caught", "--timeout", str(PATIENCE), "--cargo-arg=--locked",
             f"--cargo-arg={tests}", f"--package={crate.package}", *crate.options,
-            f"--file=**/{file if Path(file).suffix else f'{crate.mutated}/**/*.rs'}"]
+            f"--file=**/{file if Path(file).suffix else f'{where}/**/*.rs'}"]
     argv += ["--iterate"] if again else []
     environment = {
         "CARGO_HOME": str(cache.directory() / "cargo"),
