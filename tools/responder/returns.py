@@ -7,7 +7,7 @@ from header import RDMA_MSG, Header, Segment
 
 
 class Returns(Places):
-    """Returns the Write chunk of a READ in another form than it was offered, and as it should when it comes again."""
+    """Returns the Write chunk of a READ in another form than it was offered, in each once, and as it should when it comes again."""
 
     def __init__(self) -> None:
         self._seen: list[int] = []
@@ -16,7 +16,7 @@ class Returns(Places):
         first = chunk[0]
         forms = (replace(first, handle=first.handle ^ 1), replace(first, offset=first.offset + 8),
                  replace(first, length=first.length + (1 << 20)))
-        if offer.xid in self._seen:
+        if offer.xid in self._seen or len(self._seen) == len(forms):
             return super().answer(proxy, offer, chunk, rest)
         self._seen.append(offer.xid)
         super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
