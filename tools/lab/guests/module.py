@@ -1,6 +1,7 @@
 """Building our module for the test machines."""
 
 import functools
+import shutil
 import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,10 +15,10 @@ from guests.kernels import JOBS, Kernel
 
 
 # What is built otherwise, and the option of the Kbuild file for it.
-KUNIT, NEAR_WRAP, ANEW = "kunit", "near-wrap", "anew"
+KUNIT, NEAR_WRAP = "kunit", "near-wrap"
 # Messages of version 2 that the last of these counts before the first: xdr/src/v2/credits.rs says so.
 COUNTED_BEFORE = 0xffffffff - 100
-OPTIONS: dict[str, list[str]] = {"": [], ANEW: [], KUNIT: ["RPCRDMA_KUNIT=1"], NEAR_WRAP: ["RPCRDMA_NEAR_WRAP=1"]}
+OPTIONS: dict[str, list[str]] = {"": [], KUNIT: ["RPCRDMA_KUNIT=1"], NEAR_WRAP: ["RPCRDMA_NEAR_WRAP=1"]}
 
 
 @functools.cache
@@ -32,11 +33,20 @@ def build(kernel: Kernel, variant: str = "") -> Path:
     if kernel.arch != AMD64:
         options.append(f"ARCH={kernel.arch.name}")
     with lock(kernel, variant):
-        log.unlink(missing_ok=True)
+        # What was said of an object is there as long as that.
+        if not out.exists():
+            log.unlink(missing_ok=True)
         with progress.step(f"building rpcrdma.ko ({out.name})", log):
             argv = ["make", f"-j{JOBS}", "module", f"KDIR={kernel.kdir}", f"OUT={out}", *options]
             roots.builder(kernel.suite).run(argv, log, "rpcrdma.ko does not build", kernels.IDENTITY)
     return out / "rpcrdma.ko"
+
+
+def remove(kernel: Kernel) -> None:
+    """Have the next build begin with nothing."""
+    with lock(kernel):
+        shutil.rmtree(objects(kernel), ignore_errors=True)
+    build.cache_clear()
 
 
 def lock(kernel: Kernel, variant: str = "") -> AbstractContextManager[None]:
@@ -51,7 +61,7 @@ def objects(kernel: Kernel, variant: str = "") -> Path:
 
 
 def build_log(kernel: Kernel, variant: str = "") -> Path:
-    """What the last build said."""
+    """What the builds have said of what is there."""
     return repository.BUILD / "logs" / f"module-{objects(kernel, variant).name}.log"
 
 
