@@ -121,7 +121,9 @@ def _others() -> Lane:
                                         provider.test_server_goes_silent_while_it_is_read, forged_keys.test_server_forges_a_key]),
         Plan("dma", "4.2", [mount.test_small_files, mount.test_every_header_type], protocol=2),
         Plan("worst", "4.2", [mount.test_small_files, mount.test_direct_unaligned], protocol=2),
-        Plan("dma", "4.2", [*checked(suites.MAPPING), *suites.played(adapter.FAULTS_OF_A_CHECK), adapter.test_nothing_stays_mapped]),
+        # Faults break connections enough.
+        Plan("dma", "4.2", [*checked(suites.MAPPING, mount.test_connection_broken), *suites.played(adapter.FAULTS_OF_A_CHECK),
+                             adapter.test_nothing_stays_mapped]),
         Plan("bounce", "4.2", [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
                                mount.test_large_directory, adapter.test_nothing_stays_mapped]),
         Plan(adapter.INVALIDATES_NOTHING, "4.2", [adapter.test_keys_that_nobody_invalidates]),
