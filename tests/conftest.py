@@ -28,10 +28,10 @@ FAILED = pytest.StashKey[str]()
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Have no other run's guests beside those of this one, before xdist asks how much room there is."""
-    if hasattr(config, "workerinput") or config.getoption("collectonly") or all(name.startswith(WITHOUT_GUESTS) for name in config.args):
-        return
-    config.stash[ALONE] = contextlib.ExitStack()
-    config.stash[ALONE].enter_context(pair.alone())
+    begins = not hasattr(config, "workerinput") and not config.getoption("collectonly")
+    if begins and not all(name.startswith(WITHOUT_GUESTS) for name in config.args):
+        config.stash[ALONE] = contextlib.ExitStack()
+        config.stash[ALONE].enter_context(pair.alone())
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,8 +56,6 @@ def pytest_xdist_auto_num_workers() -> int:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes:
     return Lanes(config, log)
-
-
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,4 +116,4 @@ def _page(config: pytest.Config) -> str:
     if plan != "check":
         return plan
     own = [path.name for path in repository.TESTS.iterdir() if config.args == [f"tests/{path.name}"]]
-    return own[0] if own and own[0] not in ("host", "mounts") else "tests"
+    return own[0] if own and own[0] not in ("host", "kunit", "mounts") else "tests"

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.xdist_group("defects")
 PLACE = repository.BUILD / "defects"
 COPY = PLACE / "tree"
 # What has failed without a defect.
-UNSOUND = set()
+UNSOUND = set[tuple[str, tuple[str, ...]]]()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -61,7 +61,7 @@ def test_is_found(tree: Path, path: Path) -> None:
         # What does not compile would fail all tests.
         if _run(defect.build, tree, log) != 0:
             raise progress.Failure(f"{path.name} does not compile", log=log)
-        status = _run(defect.command, tree, log)
+        status = _run(defects.command([defect]), tree, log)
     finally:
         defects.apply(path, tree, "--reverse")
     if status == 0:

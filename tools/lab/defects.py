@@ -44,10 +44,6 @@ class Defect:
         return "-".join([self.target, *self.variables]).replace(" ", "-")
 
     @property
-    def command(self) -> list[str]:
-        return command([self])
-
-    @property
     def build(self) -> list[str]:
         return [sys.executable, "-B", "tools/lab", "module", "debug", *(["--kunit"] if self.target == "check-kunit" else [])]
 

@@ -18,8 +18,9 @@ class Returns(Places):
                  replace(first, length=first.length + (1 << 20)))
         if offer.xid in self._seen or len(self._seen) == len(forms):
             return super().answer(proxy, offer, chunk, rest)
+        form = forms[len(self._seen)]
         self._seen.append(offer.xid)
-        super().answer(proxy, offer, [forms[len(self._seen) % len(forms)], *chunk[1:]], rest)
+        super().answer(proxy, offer, [form, *chunk[1:]], rest)
 
 
 class ReturnsUnoffered(Behaviour):
