@@ -14,7 +14,7 @@ from plan import Case, Test
 
 # Of the largest file, in MB, and how many read and write at the same time: for every check, and else.
 QUICK_LARGEST, LARGEST = 8, 64
-FEW, CROWD = 30, 100
+FEW, CROWD = 15, 100
 FEW_MOUNTS = 15
 
 
@@ -88,17 +88,18 @@ ASIDE = [*SHOWN, MOUNTED_OFTEN, mount.test_umount_lazy, pull.test_replies_that_a
 ELSEWHERE = [mount.test_umount_lazy, acl.test_acl_longer_than_guessed, mount.test_connection_broken,
              callback.test_copies_of_the_servers]
 # What leaks of version 2 are looked for behind; in a check the rest needs no such look.
-SECOND_LEAKS = [mount.test_every_header_type, *CUT_SHORT, loading.test_module_removed]
-SECOND_CHECK = {"4.2": [*checked(SECOND["4.2"], *ASIDE, *SECOND_LEAKS, loading.test_no_leak), loading.test_module_removed],
+SECOND_LEAKS = [mount.test_every_header_type, mount.test_killed, loading.test_module_removed]
+SECOND_CHECK = {"4.2": [*checked(SECOND["4.2"], *ASIDE, *SECOND_LEAKS, mount.test_connection_broken, loading.test_no_leak),
+                        loading.test_module_removed],
                 "3": [mount.test_small_files, QUICKER[PAYLOADS[1]], mount.test_direct_unaligned, loading.test_module_removed]}
 SECOND_SHORT: list[Test] = [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
                             mount.test_every_header_type]
 # Where the counts of messages begin near their end.
 WRAPPED: list[Test] = [version.test_counts_wrap, mount.test_small_files, mount.test_callback_channel]
-# What touches memory that a device maps.
+# What touches memory that a device maps, in each way once.
 MAPPING = [mount.test_small_files, mount.test_callback_channel, mount.test_every_form, mount.test_large_acls,
-           mount.test_written_by_the_server, pull.test_replies_that_are_pulled, mount.test_large_directory,
-           mount.test_trace_events_of_the_client, *PAYLOADS, mount.test_connection_broken, loading.test_module_removed]
+           mount.test_written_by_the_server, mount.test_large_directory, *PAYLOADS[:2], mount.test_direct_unaligned,
+           loading.test_module_removed]
 
 
 def played(faults: tuple[tuple[str, str, int], ...]) -> list[Test]:

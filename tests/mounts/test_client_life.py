@@ -61,7 +61,7 @@ class Amounts:
 
 SOAK = Amounts(disconnects=1000, removals=102)
 SOME = Amounts(disconnects=100, removals=18)
-CHECK = Amounts(disconnects=6, removals=3)
+CHECK = Amounts(disconnects=3, removals=3)
 
 
 def lives(amounts: Amounts) -> list[Test]:

@@ -74,7 +74,7 @@ class Amounts:
 # For `make soak`, `make life`, and every check, which has what takes long only once.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
 SOME = Amounts(connections=100, restarts=20, removals=2, crowd=100)
-CHECK = Amounts(connections=30, restarts=RESTARTS_IN_A_ROW, removals=1, crowd=30)
+CHECK = Amounts(connections=10, restarts=2, removals=1, crowd=30)
 
 
 def cases(amounts: Amounts, device: str) -> list[Test]:
@@ -114,7 +114,7 @@ def test_nfsd_restarted(cell: Cell, count: int) -> None:
             with pull.loaded(cell):
                 with _callers(cell):
                     for _ in range(0, min(count, RESTARTS_OF_A_LOAD), RESTARTS_IN_A_ROW):
-                        cell.server(RESTARTS.format(RESTARTS_IN_A_ROW))
+                        cell.server(RESTARTS.format(min(count, RESTARTS_IN_A_ROW)))
                         cell.gets_further()
                 # What writes does not end without.
                 await_connection(cell)

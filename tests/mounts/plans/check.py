@@ -5,6 +5,8 @@ Two debugging kernels would take twice the time, and find no more. What leads to
 one, where it would take almost twice as long. `-m "not long"` leaves out of each file what is not for every check.
 """
 
+from collections.abc import Callable
+
 import room
 import setups
 import suites
@@ -33,22 +35,29 @@ from plan import Case, Lane, Plan, of
 from suites import SHOWN, SMOKE, checked
 
 LIFE = "4.2"
-FEW_MUTATED = 500
+FEW_MUTATED = 200
+# Where a client mostly waits for a server that breaks the protocol.
+AWAITED: list[Callable[..., None]] = [
+    keep_alive.test_dead_server_noticed, client.test_tcp_and_rdma_side_by_side, responder.test_server_is_odd,
+    responder.test_server_returns_other_chunks, responder.test_server_invalidates_anothers_key,
+    dropped_calls.test_server_drops_a_call_for_ever, provider.test_server_provides_replies_nowhere]
+# What others do, too, behind which leaks are looked for.
+OFTEN = [*suites.PAYLOADS, *suites.CALLS]
 
 
 def lanes() -> list[Lane]:
     """Those that only wait begin first, beside the others; of those the longest, so that the last end together."""
-    return [*_idle(), _server(), _responders(), _client(), _others(), _version_2(), _aside(), _peers(),
-            Lane("forced", setups.server_forced, [Plan("rxe", LIFE, [adapter.test_core_registers_memory_for_all_rdma])])]
+    return [*_idle(), _server(), _responders(), _client(), _others(), _version_2(), _aside(), _peers()]
 
 
 def _idle() -> list[Lane]:
     """What waits for minutes in guests that have nothing to do."""
-    slow = [Plan("rxe", slow_server.VERSION, [slow_server.test_one_file_system_frozen], server, client_module)
-            for server, client_module in ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))]
+    waiting = [Plan("rxe", "4.2", suites.WAITING), Plan("rxe", "4.2", [mount.test_connection_broken], protocol=2),
+               Plan("rxe", responder.VERSION, [*AWAITED])]
+    slow = [Plan("rxe", slow_server.VERSION, [slow_server.test_one_file_system_frozen])]
     # The latter beside the others only where there is room for more than one busy pair.
     return [Lane("slow-server", setups.slow, slow, places=0),
-            Lane("waiting", setups.client_debugged, [Plan("rxe", "4.2", suites.WAITING)], places=0 if room.places() > 1 else 1)]
+            Lane("waiting", setups.client_debugged, waiting, places=0 if room.places() > 1 else 1)]
 
 
 def _with_in_tree(device: str, server: str, client_module: str, *versions: str) -> list[Plan]:
@@ -58,10 +67,9 @@ def _with_in_tree(device: str, server: str, client_module: str, *versions: str) 
 def _responders() -> Lane:
     """Servers that break the protocol."""
     return Lane("responders", setups.client_debugged, [
-        Plan("rxe", responder.VERSION, [keep_alive.test_dead_server_noticed, client.test_tcp_and_rdma_side_by_side,
-                                        *of(responder), *of(dropped_calls, dropped_calls.test_server_goes_mute),
+        Plan("rxe", responder.VERSION, [*of(responder, *AWAITED), *of(dropped_calls, dropped_calls.test_server_goes_mute, *AWAITED),
                                         # The one of siw, in another lane.
-                                        *of(provider, provider.test_server_goes_silent_while_it_is_read)]),
+                                        *of(provider, provider.test_server_goes_silent_while_it_is_read, *AWAITED)]),
         Plan("rxe", responder.SESSION_VERSION, [responder.test_server_makes_no_mistake, *of(calls_back)]),
         Plan("rxe", "4.0", [responder.test_server_refuses_acls, provider.test_server_provides_nothing])])
 
@@ -71,12 +79,13 @@ def _aside() -> Lane:
     return Lane("aside", setups.client_debugged, [
         *_with_in_tree("rxe", IN_TREE, OURS, "3", "4.2"),
         Plan("rxe", client.VERSION, [client.test_trunking, client.test_over_a_link_local_address, *of(outage),
-                                     client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN])])
+                                     client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN,
+                                     *checked(OFTEN)])])
 
 
 def _client() -> Lane:
     """Our module on the debugging kernel as a client, with a look for leaks in the end."""
-    elsewhere = (*suites.ELSEWHERE, *SHOWN, versions.test_versions_agreed_on, loading.test_no_leak)
+    elsewhere = (*suites.ELSEWHERE, *SHOWN, *OFTEN, versions.test_versions_agreed_on, loading.test_no_leak)
     return Lane("client", setups.client_debugged, [
         Plan("rxe", "4.2", checked(suites.FULL["4.2"], *elsewhere)),
         Plan("rxe", "4.2", suites.SECOND_LEAKS, protocol=2),
@@ -122,7 +131,7 @@ def _others() -> Lane:
         Plan("dma", "4.2", [mount.test_small_files, mount.test_every_header_type], protocol=2),
         Plan("worst", "4.2", [mount.test_small_files, mount.test_direct_unaligned], protocol=2),
         # Faults break connections enough.
-        Plan("dma", "4.2", [*checked(suites.MAPPING, mount.test_connection_broken), *suites.played(adapter.FAULTS_OF_A_CHECK),
+        Plan("dma", "4.2", [*checked(suites.MAPPING), *suites.played(adapter.FAULTS_OF_A_CHECK),
                              adapter.test_nothing_stays_mapped]),
         Plan("bounce", "4.2", [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
                                mount.test_large_directory, adapter.test_nothing_stays_mapped]),
