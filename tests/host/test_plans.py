@@ -1,11 +1,14 @@
-"""Every test of tests/mounts has a cell somewhere: one that no plan names would never run, and nothing would say so."""
+"""Every test of tests/mounts has a cell somewhere, and what a defect needs is in the plan that it names: one that no plan names would
+never run, and nothing would say so."""
 
 import importlib
 import itertools
+import subprocess
 from collections.abc import Callable
 
 import pytest
 
+import defects
 import repository
 from guests import devices
 from plan import case, of
@@ -25,6 +28,19 @@ def test_each_test_is_in_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
             planned |= {case(test).function for lane in lanes() for plan in lane.plans for test in plan.tests
                         if name != "check" or not _long(case(test).function)}
     assert not sorted(test.__name__ for test in there - planned)
+
+
+# The suites of a kernel have no plan.
+FOUND_BY_MOUNTS = [defect for defect in map(defects.read, defects.listed()) if defect.target != "check-kunit"]
+
+
+@pytest.mark.parametrize("run", sorted({defect.run for defect in FOUND_BY_MOUNTS}), ids=lambda run: run[0])
+def test_each_defect_has_its_test(run: tuple[str, tuple[str, ...]]) -> None:
+    target, variables = run
+    collect = "PYTEST=/usr/bin/python3 -B -m pytest --collect-only -qq"
+    listed = subprocess.run(["make", "-s", target, collect, *variables], cwd=repository.ROOT, capture_output=True, text=True, check=True)
+    names = listed.stdout.splitlines()
+    assert not [defect for defect in FOUND_BY_MOUNTS if defect.run == run and not any(defect.found(f"FAILED {name}") for name in names)]
 
 
 def _long(test: Callable[..., None]) -> bool:

@@ -10,11 +10,11 @@ import test_mount as mount
 import test_pull as pull
 import test_reports as reports
 import test_versions as version
-from plan import Case, Test
+from plan import Case, Test, case
 
 # Of the largest file, in MB, and how many read and write at the same time: for every check, and else.
 QUICK_LARGEST, LARGEST = 8, 64
-FEW, CROWD = 15, 100
+FEW, CROWD = 24, 100
 FEW_MOUNTS = 15
 
 
@@ -26,10 +26,9 @@ def _payloads(largest: int, crowd: int) -> list[Test]:
 
 PAYLOADS = _payloads(LARGEST, CROWD)
 MOUNTED_OFTEN = Case(mount.test_mounted_again, (mount.MOUNTS,))
-# RPCs end that have memory registered.
-CUT_SHORT: list[Test] = [mount.test_killed, mount.test_connection_broken]
 # What is hard on connections, memory and life times.
-HARD = [*PAYLOADS, *CUT_SHORT, mount.test_umount_lazy, mount.test_umount_forced, mount.test_server_silent, MOUNTED_OFTEN]
+HARD = [*PAYLOADS, mount.test_killed, mount.test_connection_broken, mount.test_umount_lazy, mount.test_umount_forced,
+        mount.test_server_silent, MOUNTED_OFTEN]
 SMOKE: dict[str, list[Test]] = {
     "3": [mount.test_small_files],
     "4.0": [mount.test_small_files, acl.test_acl_longer_than_guessed],
@@ -84,10 +83,10 @@ SHOWN: list[Test] = [mount.test_over_ipv6, mount.test_client_named_in_trace_even
                      listener.test_server_in_a_network_namespace, loading.test_loaded_by_mount]
 # In one cell of a check: that, and what takes long and is much the same anywhere.
 ASIDE = [*SHOWN, MOUNTED_OFTEN, mount.test_umount_lazy, pull.test_replies_that_are_pulled, callback.test_copies_of_the_servers]
-# In `make matrix` and `make soak` alone, or in a check elsewhere: with a NFS 4.0 that has the longer ACL, in the client's life.
+# In `make matrix` and `make soak` alone, or in a check elsewhere: a NFS 4.0 has the longer ACL, the client's life breaks connections.
 ELSEWHERE = [mount.test_umount_lazy, acl.test_acl_longer_than_guessed, mount.test_connection_broken,
              callback.test_copies_of_the_servers]
-# What leaks of version 2 are looked for behind; in a check the rest needs no such look.
+# What leaks of version 2 are looked for behind; behind the rest `make matrix` and `make soak` look.
 SECOND_LEAKS = [mount.test_every_header_type, mount.test_killed, loading.test_module_removed]
 SECOND_CHECK = {"4.2": [*checked(SECOND["4.2"], *ASIDE, *SECOND_LEAKS, mount.test_connection_broken, loading.test_no_leak),
                         loading.test_module_removed],
@@ -96,10 +95,10 @@ SECOND_SHORT: list[Test] = [mount.test_small_files, mount.test_callback_channel,
                             mount.test_every_header_type]
 # Where the counts of messages begin near their end.
 WRAPPED: list[Test] = [version.test_counts_wrap, mount.test_small_files, mount.test_callback_channel]
-# What touches memory that a device maps, in each way once.
+# What touches memory that a device maps.
 MAPPING = [mount.test_small_files, mount.test_callback_channel, mount.test_every_form, mount.test_large_acls,
-           mount.test_written_by_the_server, mount.test_large_directory, *PAYLOADS[:2], mount.test_direct_unaligned,
-           loading.test_module_removed]
+           mount.test_written_by_the_server, mount.test_large_directory, mount.test_trace_events_of_the_client,
+           *(test for test in PAYLOADS if case(test).function != mount.test_readers_and_writers), loading.test_module_removed]
 
 
 def played(faults: tuple[tuple[str, str, int], ...]) -> list[Test]:

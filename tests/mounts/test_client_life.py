@@ -23,7 +23,7 @@ INTERVALS = {1: 30, 2: 100}
 # A broken connection is replaced within a second, as a rule.
 SECONDS_EACH = 20
 # How an RDMA device goes, as the guests' removal has it.
-WAYS = ("link", "driver", "adapter")
+WAYS = ("driver", "adapter", "link")
 AWAY_SECONDS = 1
 # An NFS 4 client waits three minutes for each answer that does not come: to two good-byes, and to what was under way.
 GOODBYE_SECONDS = 1800
@@ -61,7 +61,7 @@ class Amounts:
 
 SOAK = Amounts(disconnects=1000, removals=102)
 SOME = Amounts(disconnects=100, removals=18)
-CHECK = Amounts(disconnects=3, removals=3)
+CHECK = Amounts(disconnects=3, removals=2)
 
 
 def lives(amounts: Amounts) -> list[Test]:
@@ -92,7 +92,7 @@ def test_connections_broken(cell: Cell, count: int) -> None:
         there = objects.at_rest(cell, 1)
         before = cell.connects()
         with pull.loaded(cell), cell.broken(cell.guests.client, INTERVALS[cell.protocol]):
-            cell.await_connects(before + count, SECONDS_EACH * count)
+            cell.await_connects(before + count, max(LONG_SECONDS, SECONDS_EACH * count))
         cell.still_works()
         objects.judge(cell, 1, there)
 
@@ -119,7 +119,7 @@ def test_told_of_a_connection_in_time(cell: Cell) -> None:
 @provokes(BROKEN, AWAY)
 def test_clients_device_removed(cell: Cell, count: int) -> None:
     """The client's device goes at any moment, in each way that it can, and comes back; the mount goes on. By `rdma link
-    delete`, by that and then its driver, and by taking the network adapter away; just after the connection is there,
+    delete` and then its driver, by taking the network adapter away, and by the first alone; just after the connection is there,
     later, or while it is being made."""
     cell.load_modules()
     with cell.mounted():

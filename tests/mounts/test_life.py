@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import progress
 import test_loading as loading
 import test_pull as pull
-from guests.cell import GONE, LOOK_SECONDS, Cell
+from guests.cell import GONE, LONG_SECONDS, LOOK_SECONDS, Cell
 from judges.messages import Expected
 from plan import Case, Test, provokes
 from totals import TOTALS, Kind
@@ -74,16 +74,18 @@ class Amounts:
 # For `make soak`, `make life`, and every check, which has what takes long only once.
 SOAK = Amounts(connections=1000, restarts=200, removals=20, crowd=1000)
 SOME = Amounts(connections=100, restarts=20, removals=2, crowd=100)
-CHECK = Amounts(connections=10, restarts=2, removals=1, crowd=30)
+CHECK = Amounts(connections=WORKERS, restarts=2, removals=1, crowd=30)
 
 
 def cases(amounts: Amounts, device: str) -> list[Test]:
-    """All of them for a device, `amounts` times; each ends with what shows that nothing is left."""
+    """All of them for a device, `amounts` times; each ends with what shows that nothing is left, in a check all together."""
     made = [Case(test_connections_come_and_go, (amounts.connections,)), Case(test_nfsd_restarted, (amounts.restarts,)),
             Case(test_servers_device_removed, (amounts.removals,)), Case(test_connections_that_wait_are_lost)]
     # Who asks by siw waits no longer than ten seconds.
     if device != "siw":
         made.append(Case(test_connections_wait_for_nfsd, (amounts.crowd,)))
+    if amounts == CHECK:
+        return [*made, test_nothing_left, loading.test_no_leak]
     left = [each for case in made for each in (case, Case(test_nothing_left, name=f"after-{case.function.__name__[5:]}"))]
     return [*left, loading.test_no_leak]
 
@@ -97,7 +99,7 @@ def test_connections_come_and_go(cell: Cell, count: int) -> None:
     with cell.mounted(), pull.loaded(cell):
         connects = cell.connects()
         # Those, too, that had no answer within the program's patience.
-        refused = cell.client(f"/lab/callers.py {count} come {WORKERS}", SECONDS_EACH * count).strip()
+        refused = cell.client(f"/lab/callers.py {count} come {WORKERS}", max(LONG_SECONDS, SECONDS_EACH * count)).strip()
         progress.line(f"  {count} connections made, {refused} refused")
         cell.still_works()
         if cell.connects() != connects:

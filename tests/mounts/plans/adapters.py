@@ -31,7 +31,10 @@ def lanes() -> list[Lane]:
     plans = [Plan(name, VERSION, _tests(name), protocol=settings.protocol(),
                   provokes=(adapter.UNFENCED,) if name == adapter.INVALIDATES_NOTHING else ()) for name in names]
     count = min(len(plans), room.places())
-    return [Lane(f"adapters-{number}", setups.client_debugged, plans[number::count]) for number in range(count)]
+    found = [Lane(f"adapters-{number}", setups.client_debugged, plans[number::count]) for number in range(count)]
+    # What the core has of all devices.
+    forced = Lane("forced", setups.server_forced, [Plan("rxe", VERSION, [adapter.test_core_registers_memory_for_all_rdma])])
+    return found if wanted else [*found, forced]
 
 
 def _tests(name: str) -> list[Test]:

@@ -1,5 +1,5 @@
 """What every check has: a short list for each pair of a device, a version and a peer; a long one with the debugging kernel at
-the client, and a shorter one with it at the server. The matrix has the rest.
+the client, and a shorter one with it at the server. `make matrix`, `make soak` and others have the rest.
 
 Two debugging kernels would take twice the time, and find no more. What leads to no look for leaks is not in a pair that has
 one, where it would take almost twice as long. `-m "not long"` leaves out of each file what is not for every check.
@@ -37,12 +37,9 @@ from suites import SHOWN, SMOKE, checked
 LIFE = "4.2"
 FEW_MUTATED = 200
 # Where a client mostly waits for a server that breaks the protocol.
-AWAITED: list[Callable[..., None]] = [
-    keep_alive.test_dead_server_noticed, client.test_tcp_and_rdma_side_by_side, responder.test_server_is_odd,
+WAITING_FOR_SERVER: list[Callable[..., None]] = [
     responder.test_server_returns_other_chunks, responder.test_server_invalidates_anothers_key,
-    dropped_calls.test_server_drops_a_call_for_ever, provider.test_server_provides_replies_nowhere]
-# What others do, too, behind which leaks are looked for.
-OFTEN = [*suites.PAYLOADS, *suites.CALLS]
+    provider.test_server_provides_replies_nowhere]
 
 
 def lanes() -> list[Lane]:
@@ -51,9 +48,9 @@ def lanes() -> list[Lane]:
 
 
 def _idle() -> list[Lane]:
-    """What waits for minutes in guests that have nothing to do."""
-    waiting = [Plan("rxe", "4.2", suites.WAITING), Plan("rxe", "4.2", [mount.test_connection_broken], protocol=2),
-               Plan("rxe", responder.VERSION, [*AWAITED])]
+    """What mostly waits, for minutes."""
+    waiting = [Plan("rxe", "4.2", suites.WAITING), Plan("rxe", responder.VERSION, [*WAITING_FOR_SERVER]),
+               Plan("rxe", "4.2", [mount.test_connection_broken, loading.test_module_removed], protocol=2)]
     slow = [Plan("rxe", slow_server.VERSION, [slow_server.test_one_file_system_frozen])]
     # The latter beside the others only where there is room for more than one busy pair.
     return [Lane("slow-server", setups.slow, slow, places=0),
@@ -67,9 +64,11 @@ def _with_in_tree(device: str, server: str, client_module: str, *versions: str) 
 def _responders() -> Lane:
     """Servers that break the protocol."""
     return Lane("responders", setups.client_debugged, [
-        Plan("rxe", responder.VERSION, [*of(responder, *AWAITED), *of(dropped_calls, dropped_calls.test_server_goes_mute, *AWAITED),
+        Plan("rxe", responder.VERSION, [keep_alive.test_dead_server_noticed, client.test_tcp_and_rdma_side_by_side,
+                                        *of(responder, *WAITING_FOR_SERVER),
+                                        *of(dropped_calls, dropped_calls.test_server_goes_mute),
                                         # The one of siw, in another lane.
-                                        *of(provider, provider.test_server_goes_silent_while_it_is_read, *AWAITED)]),
+                                        *of(provider, provider.test_server_goes_silent_while_it_is_read, *WAITING_FOR_SERVER)]),
         Plan("rxe", responder.SESSION_VERSION, [responder.test_server_makes_no_mistake, *of(calls_back)]),
         Plan("rxe", "4.0", [responder.test_server_refuses_acls, provider.test_server_provides_nothing])])
 
@@ -79,13 +78,14 @@ def _aside() -> Lane:
     return Lane("aside", setups.client_debugged, [
         *_with_in_tree("rxe", IN_TREE, OURS, "3", "4.2"),
         Plan("rxe", client.VERSION, [client.test_trunking, client.test_over_a_link_local_address, *of(outage),
-                                     client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN,
-                                     *checked(OFTEN)])])
+                                     client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN]),
+        # Others look for leaks behind payloads.
+        Plan("rxe", "4.2", [*checked(suites.PAYLOADS), loading.test_module_removed])])
 
 
 def _client() -> Lane:
     """Our module on the debugging kernel as a client, with a look for leaks in the end."""
-    elsewhere = (*suites.ELSEWHERE, *SHOWN, *OFTEN, versions.test_versions_agreed_on, loading.test_no_leak)
+    elsewhere = (*suites.ELSEWHERE, *SHOWN, *suites.PAYLOADS, versions.test_versions_agreed_on, loading.test_no_leak)
     return Lane("client", setups.client_debugged, [
         Plan("rxe", "4.2", checked(suites.FULL["4.2"], *elsewhere)),
         Plan("rxe", "4.2", suites.SECOND_LEAKS, protocol=2),
@@ -124,13 +124,13 @@ def _version_2() -> Lane:
 def _others() -> Lane:
     """iWARP at the client, and devices that play adapters."""
     return Lane("other-devices", setups.client_debugged, [
-        *_with_in_tree("siw", IN_TREE, OURS, "4.0", "4.1"), Plan("siw", "4.0", [mount.test_small_files]),
+        Plan("siw", "4.0", [mount.test_small_files], IN_TREE), *_with_in_tree("siw", IN_TREE, OURS, "4.1"),
+        Plan("siw", "4.0", [mount.test_small_files]),
         Plan("siw", "4.2", [mount.test_small_files, mount.test_callback_channel]),
         Plan("siw", responder.VERSION, [responder.test_server_says_too_little_of_itself, provider.test_server_provides_replies_in_many_pieces,
                                         provider.test_server_goes_silent_while_it_is_read, forged_keys.test_server_forges_a_key]),
         Plan("dma", "4.2", [mount.test_small_files, mount.test_every_header_type], protocol=2),
         Plan("worst", "4.2", [mount.test_small_files, mount.test_direct_unaligned], protocol=2),
-        # Faults break connections enough.
         Plan("dma", "4.2", [*checked(suites.MAPPING), *suites.played(adapter.FAULTS_OF_A_CHECK),
                              adapter.test_nothing_stays_mapped]),
         Plan("bounce", "4.2", [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,

@@ -7,13 +7,11 @@ from functools import partial
 import settings
 import setups
 import suites
-import test_adapter as adapter
 import test_keep_alive as keep_alive
 import test_loading as loading
 import test_mount as mount
 import test_nodes as nodes
 import test_reports as reports
-import test_slow_server as slow_server
 from guests import devices
 from guests.machine import CLIENT, SERVER
 from guests.pair import IN_TREE, OURS
@@ -42,9 +40,6 @@ def lanes() -> list[Lane]:
                                                        for version, tests in suites.WITH_DISK.items()]))
     lanes.append(Lane("near-wrap", setups.near_wrap, [Plan(kinds[0], "4.2", suites.WRAPPED, protocol=2, near_wrap=True)]))
     lanes.append(Lane("nodes", setups.two_nodes, [Plan("dma", "4.2", of(nodes), nodes=True)]))
-    lanes.append(Lane("forced", setups.server_forced, [Plan(kinds[0], "4.2", [adapter.test_core_registers_memory_for_all_rdma])]))
-    slow = [Plan(kinds[0], slow_server.VERSION, [slow_server.test_one_file_system_frozen], *whose) for whose in _whose(kinds)]
-    lanes.append(Lane("slow-server", setups.slow, slow, places=0))
     return lanes + [Lane("-".join(["arm64", *ends]), partial(setups.arm64, ends), _emulated(kinds, ends)) for ends in ARM64]
 
 

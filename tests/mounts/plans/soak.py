@@ -23,9 +23,10 @@ import test_payload as payload
 import test_provider as provider
 import test_responder as responder
 import test_responder_2 as responder_2
+import test_slow_server as slow_server
 import test_storm as storm
 from guests import devices
-from guests.pair import Setup
+from guests.pair import IN_TREE, OURS, Setup
 from plan import Case, Lane, Plan, Test, of
 from plans.single import LIFE, MUTATED, soak_seconds
 
@@ -69,6 +70,8 @@ def _alone() -> list[Lane]:
     mutated = responder_2.test_server_sends_mutated_messages
     of_session_2 = [responder_2.test_server_has_no_room_for_replies_of_version_2,
                     *of(calls_back_2, calls_back_2.test_server_calls_back_at_length)]
+    slow = [Plan("rxe", slow_server.VERSION, [slow_server.test_one_file_system_frozen], *whose)
+            for whose in ((OURS, OURS), (IN_TREE, OURS), (OURS, IN_TREE))]
     adapters = [*of(outage), *of(payload), adapter.test_adapter_without_extensions]
     return [Lane("clients", setups.client_debugged, [
                 Plan("rxe", client.VERSION, [*client.on_one_network(), *adapters]),
@@ -79,4 +82,5 @@ def _alone() -> list[Lane]:
                 Plan("rxe", responder.SESSION_VERSION, of_session)], until=soak_seconds()),
             Lane("bonds", setups.server_debugged, [Plan("rxe", client.VERSION, [client.test_clients_address_moves]),
                                                    Plan("rxe", LIFE, [callback.test_copy_after_idleness])], until=soak_seconds()),
+            Lane("slow-server", setups.slow, slow, until=soak_seconds()),
             Lane("load", setups.nothing_debugged, [Plan("rxe", load.VERSION, [load.test_fair])], places=room.places(), until=soak_seconds())]

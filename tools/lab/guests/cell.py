@@ -30,7 +30,7 @@ LOOK_SECONDS = 1
 # The last connection of a client that has just gone may still be on its way out.
 SETTLE_SECONDS = 60
 # Processes of a load.
-LOAD = 12
+LOAD = 8
 PORT, OTHER_PORT = 20049, 20050
 # The flavor that is no security.
 NO_SECURITY = "sys"
