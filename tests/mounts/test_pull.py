@@ -24,7 +24,11 @@ TOO_LONG = 600
 # Names whose listing is pulled, and comes inline; how often the latter is listed before the former, and how often who lists
 # the former is killed, each time so many seconds later than the time before.
 SOME, SHORT = 300, 4
-SHORTS, KILLS, KILL_EVERY = 4, 25, 0.03
+SHORTS, KILLS = 4, 25
+# In the time that so many listings take, as the first one took it: most are over by then.
+KILLED_WITHIN = 3
+LISTED = (f"echo 3 > /proc/sys/vm/drop_caches; read -r began rest < /proc/uptime; ls -U /mnt/t/d{SOME} > /dev/null && "
+          "read -r ended rest < /proc/uptime && echo $began $ended")
 # What one of each end has to say.
 CLIENT_EVENTS = "reply_mechanism pull pulled done".split()
 SERVER_EVENTS = "provide pulled".split()
@@ -125,11 +129,13 @@ def test_killed_while_replies_are_pulled(cell: Cell) -> None:
     next Reply is pulled, too, since most listings are short. In version 2 they are continued, and nobody is told."""
     cell.load_modules()
     with cell.mounted(prepare=PREPARE_NAMES.format(f"{SHORT} {SOME}")):
+        began, ended = map(float, cell.client(LISTED).split())
+        every = (ended - began) * KILLED_WITHIN / KILLS
         before = counters(cell)
-        for delay in range(KILLS):
+        for number in range(KILLS):
             cell.client("for i in $(seq %d); do echo 3 > /proc/sys/vm/drop_caches; ls -U /mnt/t/d%d > /dev/null || exit 1; done; "
                         "echo 3 > /proc/sys/vm/drop_caches; { setsid ls -U /mnt/t/d%d > /dev/null 2>&1 < /dev/null & }; "
-                        "sleep %.3f; kill -9 $!; wait $! 2> /dev/null || true" % (SHORTS, SHORT, SOME, delay * KILL_EVERY))
+                        "sleep %.3f; kill -9 $!; wait $! 2> /dev/null || true" % (SHORTS, SHORT, SOME, number * every))
         lists_the_same(cell, SOME)
     if not can(cell):
         return
