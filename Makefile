@@ -150,7 +150,7 @@ help:
 	@echo '  make check-series  whether each of them applies and builds, and what the tools of the kernel say of it'
 	@echo '  make on-device   tests of a mount between two real machines, over ssh, and a report;'
 	@echo '                   CLIENT=root@one SERVER=root@other MOUNT=/mnt EXPORT=/export'
-	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (280 reach all);'
+	@echo '  make soak        what is hardest on connections and memory, in turn for SOAK_MINUTES=30 (290 reach all);'
 	@echo '                   ends with what was done in numbers'
 	@echo '  make check-tests plants each defect of tests/defects and wants its test to fail; DEFECTS= takes numbers of some'
 	@echo '  make mutants     plants small mistakes in the protocol crate and the state machines, which host tests have to notice;'

@@ -92,7 +92,7 @@ def test_connections_broken(cell: Cell, count: int) -> None:
         there = objects.at_rest(cell, 1)
         before = cell.connects()
         with pull.loaded(cell), cell.broken(cell.guests.client, INTERVALS[cell.protocol]):
-            cell.await_connects(before + count, max(LONG_SECONDS, SECONDS_EACH * count))
+            cell.await_connects(before + count, max(life_tests.BACK_SECONDS, SECONDS_EACH * count))
         cell.still_works()
         objects.judge(cell, 1, there)
 

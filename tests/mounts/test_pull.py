@@ -22,10 +22,10 @@ TARGET = 4095
 # Entries of an ACL of which that is not so.
 TOO_LONG = 600
 # Names whose listing is pulled, and comes inline; how often the latter is listed before the former, and how often who lists
-# the former is killed, each time so many seconds later than the time before.
+# the former is killed, each time a little later than the time before.
 SOME, SHORT = 300, 4
 SHORTS, KILLS = 4, 25
-# In the time that so many listings take, as the first one took it: most are over by then.
+# At last after the time of so many listings, each as long as the first: most are over before they are killed.
 KILLED_WITHIN = 3
 LISTED = (f"echo 3 > /proc/sys/vm/drop_caches; read -r began rest < /proc/uptime; ls -U /mnt/t/d{SOME} > /dev/null && "
           "read -r ended rest < /proc/uptime && echo $began $ended")

@@ -32,7 +32,7 @@ from plans.single import LIFE, MUTATED, soak_seconds
 
 CALLBACKS = 100_000
 # In which all have had a turn.
-ALL_SECONDS = 280 * 60
+ALL_SECONDS = 290 * 60
 # The part of a soak that its storms may take.
 STORM_PART = 6
 
