@@ -100,6 +100,17 @@ mod suite {
     }
 
     #[test]
+    fn a_loss_after_a_loss_was_a_try() -> Result {
+        let mut outage = Outage::new();
+        outage.lost(ConnectionId(0), WHY);
+        outage.lost(ConnectionId(1), WHY);
+        says(
+            format_args!("{outage}"),
+            "no connection for 0 s, it was closed",
+        )
+    }
+
+    #[test]
     fn each_reason_is_in_words() -> Result {
         let errors = [
             EPROTO,
