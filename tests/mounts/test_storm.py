@@ -258,4 +258,4 @@ def cases(seconds: int) -> list[Test]:
     """For so long in all, if that is enough for each."""
     seconds = max(LEAST_SECONDS, seconds // len(CONNECTIONS))
     storms = [Case(test_storm, (connections, seconds)) for connections in CONNECTIONS]
-    return [*storms, Case(life_tests.test_nothing_left, provokes=(DISK,)), loading.test_no_leak]
+    return [*storms, Case(life_tests.test_nothing_left, provokes=(DISK,)), Case(loading.test_no_leak, provokes=(DISK,))]
