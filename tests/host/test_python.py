@@ -9,10 +9,10 @@ import tool
 
 pytestmark = [pytest.mark.xdist_group("crates"), pytest.mark.usefixtures("place")]
 # Directories, and where the modules are that those have from elsewhere.
-PROGRAMS = {"tools/lab": "tests/guest", "tests/mounts": "tools/lab:tests/guest", "tools/raw": "tools/raw",
+PROGRAMS = {"tools/lab": "tools/on-device", "tests/mounts": "tools/lab:tools/on-device", "tools/raw": "tools/raw",
             "tools/requester": "tools/raw:tools/referee", "tools/responder": "tools/raw:tools/referee", "tools/drgn": "tools/drgn",
-            "tools/status": "tools/status", "tests/guest": "tests/guest", "tools/referee": "tools/referee",
-            "tools/wireshark": "tools/wireshark:tools/referee:tools/lab"}
+            "tools/status": "tools/status", "tools/on-device": "tools/on-device", "tests/guest": "tools/on-device",
+            "tools/referee": "tools/referee", "tools/wireshark": "tools/wireshark:tools/referee:tools/lab"}
 
 
 # The other tests, whose modules have names of their own, but for what is said to pytest in each directory.

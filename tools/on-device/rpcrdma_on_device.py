@@ -18,14 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-HERE = Path(__file__).resolve().parent
-# It makes and checks files; a package has it beside this one.
-TOOL = next(path for path in (HERE / "files.py", HERE.parents[1] / "tests/guest/files.py") if path.exists())
-sys.path.append(str(TOOL.parent))
-import files  # noqa: E402
+import files
+import statistics_line
 
-import statistics_line  # noqa: E402
-
+# It makes and checks files, also on machines that have nothing else.
+TOOL = Path(files.__file__)
 LONG_SECONDS = 600
 MIB = 1 << 20
 # Nothing, inline, more than a page, more than one READ or WRITE moves; and around the sizes of pages, regions and payloads.

@@ -18,8 +18,8 @@ from guests.pair import SAY_TAINT, Pair
 from judges import referee
 from totals import TOTALS, Kind
 
-# The program of the guests that makes the files knows what is in them.
-sys.path.append(str(repository.TESTS / "guest"))
+# The program that makes the files knows what is in them.
+sys.path.append(str(repository.ROOT / "tools/on-device"))
 import files  # noqa: E402
 
 # Nothing, inline, more than a page, more than one READ or WRITE moves.

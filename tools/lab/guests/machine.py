@@ -32,8 +32,8 @@ RECONNECT_MILLISECONDS = 500
 DISK_MEGABYTES = 1024
 # Of the link. It gives rxe its largest MTU, 4096, and siw fewer packets to emulate.
 MTU = 16000
-# Of the packages; the tests have it say how connections are.
-STATUS = repository.ROOT / "tools/status/rpcrdma_status.py"
+# Of the packages; the tests have them say how connections are, and make and check files.
+PACKAGED = (repository.ROOT / "tools/status/rpcrdma_status.py", repository.ROOT / "tools/on-device/files.py")
 # The programs on raw verbs, and what they share.
 RAW = ("raw", "referee", "requester", "responder")
 # An emulated processor speculates nothing. Without what guards against that, and without the tests that a kernel has of its
@@ -252,7 +252,8 @@ class Machine:
         for program in RAW:
             shutil.copytree(repository.ROOT / "tools" / program, self.share / program,
                             ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(STATUS, self.share)
+        for path in PACKAGED:
+            shutil.copy(path, self.share)
         mtu = MTU
         if self.counting is not None:
             shutil.copy(self.counting.workload, self.share / "workload")
