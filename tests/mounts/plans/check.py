@@ -44,7 +44,7 @@ WAITING_FOR_SERVER: list[Callable[..., None]] = [
 
 def lanes() -> list[Lane]:
     """Those that only wait begin first, beside the others; of those the longest, so that the last end together."""
-    return [*_idle(), _server(), _responders(), _client(), _others(), _version_2(), _aside(), _peers()]
+    return [*_idle(), _server(), _others(), _responders(), _client(), _version_2(), _peers()]
 
 
 def _idle() -> list[Lane]:
@@ -73,14 +73,14 @@ def _responders() -> Lane:
         Plan("rxe", "4.0", [responder.test_server_refuses_acls, provider.test_server_provides_nothing])])
 
 
-def _aside() -> Lane:
+def _others() -> Lane:
     """What a client of ours meets otherwise, and what users see."""
-    return Lane("aside", setups.client_debugged, [
+    return Lane("others", setups.client_debugged, [
         *_with_in_tree("rxe", IN_TREE, OURS, "3", "4.2"),
         Plan("rxe", client.VERSION, [client.test_trunking, client.test_over_a_link_local_address, *of(outage),
                                      client.test_clients_tunables, *of(payload), versions.test_versions_agreed_on, *SHOWN]),
         # Others look for leaks behind payloads.
-        Plan("rxe", "4.2", [*checked(suites.PAYLOADS), loading.test_module_removed])])
+        Plan("rxe", "4.2", [*checked(suites.PAYLOADS), loading.test_module_removed]), *_other_devices()])
 
 
 def _client() -> Lane:
@@ -121,9 +121,9 @@ def _version_2() -> Lane:
         Plan("rxe", responder.SESSION_VERSION, [responder_2.test_server_has_no_room_for_replies_of_version_2, *of(calls_back_2)], protocol=2)])
 
 
-def _others() -> Lane:
+def _other_devices() -> list[Plan]:
     """iWARP at the client, and devices that play adapters."""
-    return Lane("other-devices", setups.client_debugged, [
+    return [
         Plan("siw", "4.0", [mount.test_small_files], IN_TREE), *_with_in_tree("siw", IN_TREE, OURS, "4.1"),
         Plan("siw", "4.0", [mount.test_small_files]),
         Plan("siw", "4.2", [mount.test_small_files, mount.test_callback_channel]),
@@ -136,4 +136,4 @@ def _others() -> Lane:
         Plan("bounce", "4.2", [mount.test_small_files, mount.test_callback_channel, mount.test_direct_unaligned,
                                mount.test_large_directory, adapter.test_nothing_stays_mapped]),
         Plan(adapter.INVALIDATES_NOTHING, "4.2", [adapter.test_keys_that_nobody_invalidates]),
-        Plan("boastful", "4.2", [mount.test_small_files, adapter.test_nothing_stays_mapped])])
+        Plan("boastful", "4.2", [mount.test_small_files, adapter.test_nothing_stays_mapped])]
