@@ -88,8 +88,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
     if report.failed and call.excinfo is not None and item.parent is not None:
         if item.get_closest_marker(IN_TURN):
             item.parent.stash.setdefault(FAILED, item.name)
-        if isinstance(call.excinfo.value, progress.Failure):
+        if isinstance(failure := call.excinfo.value, progress.Failure):
             report.longrepr = call.excinfo.getrepr(style="value")
+            if failure.log is not None:
+                report.user_properties.append((page.LOGS, str(failure.log)))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -111,9 +113,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _page(config: pytest.Config) -> str:
-    """The name of the page; one of hours is not to go with the next check."""
+    """The name of the page; that of a whole is not to go with the next run of a part."""
     plan = config.getoption("plan", "check")
     if plan != "check":
         return plan
-    own = [path.name for path in repository.TESTS.iterdir() if config.args == [f"tests/{path.name}"]]
-    return own[0] if own and own[0] not in ("host", "kunit", "mounts") else "tests"
+    parts = [path.name for path in repository.TESTS.iterdir() if f"tests/{path.name}" in config.args]
+    return parts[0] if len(parts) == 1 else "tests"

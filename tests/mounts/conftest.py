@@ -153,7 +153,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     kind = arguments["cell"].device
     provoked = [message for mark in pyfuncitem.iter_markers("provokes") if mark.kwargs.get("on", kind) == kind
                 for message in mark.args] + of_device(kind)
-    guests.judge(functools.partial(pyfuncitem.obj, **arguments), arguments["cell"], place.plan, pyfuncitem.name, provoked)
+    guests.judge(functools.partial(pyfuncitem.obj, **arguments), arguments["cell"], place.plan, pyfuncitem.name, provoked,
+                 lambda said: pyfuncitem.user_properties.append((page.FOUND, said)))
     return True
 
 

@@ -39,12 +39,13 @@ class Guests:
             raise progress.Failure(f"could not run: {self._lost}")
         return Cell(self._pair, devices.named(plan.device), plan.version, plan.server, plan.client, plan.security, plan.protocol)
 
-    def judge(self, test: Callable[[], object], cell: Cell, plan: Plan, name: str, provoked: Sequence[Expected]) -> None:
-        """Run a test, which fails, too, if a kernel says what it should not. After a failure the guests are made of use
-        again, or are given up."""
+    def judge(self, test: Callable[[], object], cell: Cell, plan: Plan, name: str, provoked: Sequence[Expected],
+              note: Callable[[str], None]) -> None:
+        """Run a test, which fails, too, if a kernel says what it should not; where that is no failure, it is noted. After
+        a failure the guests are made of use again, or are given up."""
         try:
             with progress.heartbeat(name):
-                self._run(test, cell, provoked, plan.quiet)
+                self._run(test, cell, provoked, plan.quiet, note)
         except Exception as failure:
             cell.guests.keep_records(name)
             if isinstance(failure, progress.TimedOut) or not cell.clear():
@@ -52,7 +53,7 @@ class Guests:
             raise
 
     @staticmethod
-    def _run(test: Callable[[], object], cell: Cell, provoked: Sequence[Expected], quiet: bool) -> None:
+    def _run(test: Callable[[], object], cell: Cell, provoked: Sequence[Expected], quiet: bool, note: Callable[[str], None]) -> None:
         try:
             test()
         except progress.TimedOut:
@@ -63,12 +64,13 @@ class Guests:
         except Exception:
             # A fault of the test itself shows where it is; the next test is not to fail with these.
             for trouble in cell.guests.troubles(provoked):
-                progress.line(f"  {trouble}")
+                note(trouble)
             raise
         if quiet:
             cell.guests.must_be_quiet(provoked)
         else:
-            cell.guests.troubles(provoked)
+            for trouble in cell.guests.troubles(provoked):
+                note(trouble)
 
     def stop(self) -> None:
         """End the guests, if there are any."""

@@ -1,5 +1,5 @@
 """The page that a run leaves: its cells, or its files where there are none, with times, what failed and why, links to logs, and the
-charts of the bench if there are any."""
+charts of the bench if there are any. pytest-html has no groups to count by, and would take as much to be taught."""
 
 import datetime
 import os
@@ -18,6 +18,8 @@ TEMPLATE = Path(__file__).with_name("page.html")
 CHARTS = repository.BUILD / "bench"
 # What a test says of itself that is not to be shown as it is.
 CELL, LOGS = "cell", "logs"
+# What a kernel has said that is no failure there.
+FOUND = "found"
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,11 @@ def write(path: Path, title: str, seconds: float, reports: Sequence[pytest.TestR
     """The page of these tests. That which could not be set up has failed."""
     groups: dict[str, Group] = {}
     for report in reports:
-        told = dict(report.user_properties)
-        name = str(told.get(CELL) or report.nodeid.partition("::")[0])
+        name = str(dict(report.user_properties).get(CELL) or report.nodeid.partition("::")[0])
         group = groups.setdefault(name, Group(name))
-        group.tests.append(Test(report.nodeid.partition("@")[0], report.outcome, report.duration,
-                                report.longreprtext if report.failed else "",
+        group.tests.append(Test(report.nodeid.partition("@")[0], report.outcome, report.duration, _said(report),
                                 [each for each in report.user_properties if each[0] not in (CELL, LOGS)]))
-        if logs := told.get(LOGS):
-            group.logs.add(os.path.relpath(str(logs), path.parent))
+        group.logs |= {os.path.relpath(str(value), path.parent) for name, value in report.user_properties if name == LOGS}
     counts = Counter(test.outcome for group in groups.values() for test in group.tests)
     charts = [os.path.relpath(chart, path.parent) for chart in sorted(CHARTS.glob("*.svg"))]
     page = jinja2.Template(TEMPLATE.read_text(), autoescape=True, trim_blocks=True).render(
@@ -71,3 +70,10 @@ def write(path: Path, title: str, seconds: float, reports: Sequence[pytest.TestR
         groups=list(groups.values()), charts=charts, duration=progress.duration)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page)
+
+
+def _said(report: pytest.TestReport) -> str:
+    """Why a test has failed, or was skipped."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2])
+    return report.longreprtext if report.failed else ""

@@ -4,6 +4,7 @@ import contextlib
 import multiprocessing
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -56,7 +57,7 @@ def plan(version: str = "4.2") -> Plan:
 def end(guests: Guests, cell: Cell, failure: Exception | None, usable: bool = True) -> None:
     """A test in a cell ends so."""
     with mock.patch.object(Cell, "clear", lambda self: usable), contextlib.suppress(progress.Failure):
-        guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [])
+        guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [], mock.Mock())
 
 
 def test_cells_of_a_lane_have_the_same_guests(pairs: list[mock.Mock]) -> None:
@@ -106,9 +107,21 @@ def test_what_kernels_say_meanwhile_is_heard(pairs: list[mock.Mock]) -> None:
     for failure in (BROKEN, ValueError("mistake")):
         cell = guests.cell(one, plan())
         with mock.patch.object(Cell, "clear", lambda self: True), pytest.raises(type(failure)):
-            guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [])
+            guests.judge(mock.Mock(side_effect=failure), cell, plan(), "test", [], mock.Mock())
         assert pairs[0].troubles.call_count == 1
         pairs[0].troubles.reset_mock()
+
+
+def test_what_kernels_say_that_is_no_failure_is_noted(pairs: list[mock.Mock]) -> None:
+    """Where lines do not matter, or behind a fault of the test itself."""
+    guests = Guests()
+    noted: list[str] = []
+    cell = guests.cell(Lane("one", mock.Mock(), []), plan())
+    pairs[0].troubles.return_value = ["a line"]
+    guests.judge(mock.Mock(), cell, replace(plan(), quiet=False), "test", [], noted.append)
+    with mock.patch.object(Cell, "clear", lambda self: True), pytest.raises(ValueError):
+        guests.judge(mock.Mock(side_effect=ValueError), cell, plan(), "test", [], noted.append)
+    assert noted == ["a line"] * 2
 
 
 def test_guests_that_are_not_set_up_are_of_no_use(pairs: list[mock.Mock]) -> None:
@@ -139,7 +152,7 @@ def test_a_kernel_that_says_what_it_should_not_is_a_failure(pairs: list[mock.Moc
     cell = guests.cell(Lane("one", mock.Mock(), []), plan())
     pairs[0].must_be_quiet.side_effect = BROKEN
     with mock.patch.object(Cell, "clear", lambda self: True), pytest.raises(progress.Failure):
-        guests.judge(lambda: None, cell, plan(), "test", [])
+        guests.judge(lambda: None, cell, plan(), "test", [], mock.Mock())
 
 
 def test_cases_have_names() -> None:
