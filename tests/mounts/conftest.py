@@ -39,7 +39,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[GUESTS] = Guests()
-    _lanes(config)
+    for word in sorted({word for lane in _lanes(config) for plan in lane.plans for word in plan.words}):
+        config.addinivalue_line("markers", f"{word}: in the name of a cell")
 
 
 def _lanes(config: pytest.Config) -> list[Lane]:
@@ -108,8 +109,9 @@ def _name(place: Place, each: Case) -> str:
 
 def _parameter(place: Place, each: Case, names: Counter[str]) -> Any:
     """A case in a cell; what several lanes have is told apart by theirs."""
-    name, marks = _name(place, each), (pytest.mark.xdist_group(place.lane.name),
-                                       pytest.mark.provokes(*each.provokes, *place.plan.provokes))
+    name = _name(place, each)
+    marks = [pytest.mark.xdist_group(place.lane.name), pytest.mark.provokes(*each.provokes, *place.plan.provokes),
+             *(getattr(pytest.mark, word) for word in place.plan.words)]
     return pytest.param(place, *each.arguments, marks=marks, id=name if names[name] == 1 else f"{name}-{place.lane.name}")
 
 

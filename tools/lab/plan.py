@@ -77,14 +77,19 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """In the names of tests; without a word on the modules, both are ours, and without one on machines, both are x86-64."""
+        """In the names of tests."""
+        return "-".join(self.words)
+
+    @property
+    def words(self) -> list[str]:
+        """By which -m chooses, too; without one on the modules, both are ours, and without one on machines, both are x86-64."""
         words = [self.device, self.version or "raw"]
         words += [self.security] if self.security != NO_SECURITY else []
         words += [f"in-tree-{end}" for end, whose in (("server", self.server), ("client", self.client)) if whose == IN_TREE]
         words += ["arm64", *(self.arm64 if len(self.arm64) == 1 else ())] if self.arm64 else []
         words += [word for word, said in (("disk", self.disk), ("v2", self.protocol == 2), ("near-wrap", self.near_wrap),
                                           ("two-nodes", self.nodes)) if said]
-        return "-".join(words)
+        return words
 
 
 @dataclass(frozen=True)
