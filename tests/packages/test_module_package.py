@@ -54,7 +54,8 @@ def test_installed(machine: System) -> None:
 
 def test_tools(machine: System) -> None:
     """apt installs the programs and the documentation; one knows a message, two the mount's connection, and one tests the mount,
-    as if its ends were two machines."""
+    as if its ends were two machines. Debian runs debian/tests by autopkgtest; here this machine is the testbed, with the packages
+    installed already, and its runner would come down to the one line with `/lab/tools`."""
     machine.must(APT.format(f"install -y rpcrdma-tools rpcrdma-dbg-{machine.kernel} rpcrdma-doc"), APT_SECONDS)
     machine.must("sh -e /lab/tools")
     # The same that the module has said.

@@ -2,7 +2,8 @@
 
 On a machine that does other things, too, a guest waits for a processor again and again, under emulation for all that it
 does. A limit in the host's time would then be one of the host's speed. So time in which guests wait for the host does
-not count; time in which they sleep, or wait for each other, does.
+not count; time in which they sleep, or wait for each other, does. pytest-timeout knows the host's time alone, and counts
+the wait for a place, too; so each command in a guest has a limit here.
 """
 
 import threading

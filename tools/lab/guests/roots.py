@@ -1,4 +1,8 @@
-"""Debian trixie root file systems: one with the tools, one that the guests run."""
+"""Debian trixie root file systems: one with the tools, one that the guests run.
+
+mkosi is not for these: what it adds to mmdebstrap are disks, which mke2fs makes of a directory in one command; boot loaders,
+which QEMU needs none of; and containers, for which it wants systemd on the host.
+"""
 
 import os
 import shutil
