@@ -113,7 +113,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def _page(config: pytest.Config) -> str:
-    """The name of the page; that of a whole is not to go with the next run of a part."""
+    """The name of the page; that of a check is not to be overwritten by one of its parts."""
     plan = config.getoption("plan", "check")
     if plan != "check":
         return plan

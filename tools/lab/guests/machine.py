@@ -39,7 +39,8 @@ RAW = ("raw", "referee", "requester", "responder")
 # An emulated processor speculates nothing. Without what guards against that, and without the tests that a kernel has of its
 # ciphers, Debian's boots in four fifths of the time. Those of our own have neither.
 UNGUARDED = ("mitigations=off", "cryptomgr.notests")
-# As with copies (see AMD64), but for the bench, whose tables are with fast stores: 5 % of what a debugging kernel does is memset().
+# QEMU says that it stores bytes fast, and emulates them one by one: memset() is 5 % of what a debugging kernel does. The bench
+# has it so, since its tables have.
 SLOW_STORES = ",fsrs=off"
 MARK = re.compile(r"end of test \d+")
 # The slab allocator gives back what it can.
